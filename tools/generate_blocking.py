@@ -33,8 +33,8 @@ _REPLACEMENTS: Final = (
     (r"\bSeveral tasks\b", "Several threads"),
     (r"  # noqa: ASYNC\d+ - .*", ""),
 )
-# What the replacements leave behind: the order of imports, and a loop that only yields.
-_FIXES: Final = "I,UP028"
+# What the replacements leave behind: the order of imports, a loop that only yields, and one that only makes a list.
+_FIXES: Final = "C416,I,UP028"
 
 
 def blocking(source: Path) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from strongroom import client
+from strongroom import client, items
 
 ROOT: Final = Path(__file__).parent.parent
 PAGE: Final = ROOT / "docs" / "client-api.md"
@@ -50,9 +50,12 @@ def page(module: ModuleType = client) -> str:
 
 
 def unexported(module: ModuleType = client) -> set[str]:
-    """The classes of strongroom that something public returns or holds, and that are not public themselves."""
+    """The classes of strongroom that something public returns or holds, and that are not public themselves.
+
+    Those of items are imported from `strongroom.items`.
+    """
     public = _public(module)
-    return {name for found in public.values() for name, _ in _mentioned(*found)} - public.keys()
+    return {name for found in public.values() for name, _ in _mentioned(*found)} - public.keys() - {*items.__all__}
 
 
 def _public(module: ModuleType) -> dict[str, _Found]:

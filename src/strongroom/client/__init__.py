@@ -40,7 +40,7 @@ from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
 from strongroom.client.security_key import SecurityKey
-from strongroom.client.vaults import Collection, Vault, VaultBlob
+from strongroom.client.vaults import Collection, Items, Vault, VaultBlob
 from strongroom.errors import (
     AccountDisabled,
     AccountNotEmpty,
@@ -91,7 +91,7 @@ if TYPE_CHECKING:
     from strongroom.client.async_client import AsyncClient
     from strongroom.client.async_factors import AsyncPasskeys, AsyncSecondFactor
     from strongroom.client.async_iterators import AsyncChanges, AsyncLog, AsyncTrash, AsyncWrites
-    from strongroom.client.async_vaults import AsyncCollection, AsyncVault, AsyncVaultBlob
+    from strongroom.client.async_vaults import AsyncCollection, AsyncItems, AsyncVault, AsyncVaultBlob
     from strongroom.client.operations.factors import AsyncCode
     from strongroom.client.replica import (
         AsyncReplica,
@@ -104,6 +104,7 @@ if TYPE_CHECKING:
         RenamedVault,
         Replica,
         ReplicaCollection,
+        ReplicaItems,
         ReplicaVault,
         Report,
         Resolution,
@@ -123,6 +124,7 @@ __all__ = [
     "AsyncClient",
     "AsyncCode",
     "AsyncCollection",
+    "AsyncItems",
     "AsyncLog",
     "AsyncPasskeys",
     "AsyncReplica",
@@ -159,6 +161,7 @@ __all__ = [
     "InvalidRefreshToken",
     "InvalidSecondFactor",
     "InvalidTicket",
+    "Items",
     "Later",
     "ListedPasskey",
     "ListedSession",
@@ -184,6 +187,7 @@ __all__ = [
     "RenamedVault",
     "Replica",
     "ReplicaCollection",
+    "ReplicaItems",
     "ReplicaVault",
     "Report",
     "RequestTimeout",

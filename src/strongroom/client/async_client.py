@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from strongroom.client.async_factors import AsyncPasskeys, AsyncSecondFactor
 from strongroom.client.async_iterators import AsyncLog, AsyncPart
-from strongroom.client.async_vaults import AsyncCollection, AsyncVault
+from strongroom.client.async_vaults import AsyncCollection, AsyncItems, AsyncVault
 from strongroom.client.format.encoding import checked_secret
 from strongroom.client.net.async_driver import AsyncDriver
 from strongroom.client.net.connection import Connection
@@ -445,6 +445,16 @@ class AsyncClient(AsyncPart):
     def collection(self, *, type: Any = None) -> AsyncCollection[Any]:  # noqa: A002
         """The collection that this client's token opens. `type` is that of its values."""
         return AsyncCollection(self._core, self._driver, sessions_and_keys.token_scope(self._core, type))
+
+    async def items(self, vault: str | None = None, *, create: bool = False) -> AsyncItems:
+        """The items of the vault of this name: logins, notes, keys and so on, in its collection `items`.
+
+        With a token, the name may be left out, and the token may be one for that collection. With `create`, a vault
+        that is not there is made.
+        """
+        if vault is None and (scope := sessions_and_keys.token_items(self._core)) is not None:
+            return AsyncItems(self._core, self._driver, scope)
+        return (await self.vault(vault, create=create)).items()
 
     def open_replica(self, path: str | os.PathLike[str], *, read_only: bool | None = None) -> AsyncReplica:
         """A copy on this device, in a file that only its owner can read; made if there is none.

@@ -16,6 +16,7 @@ from strongroom.client.operations.history import Version
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.value_types import T
 from strongroom.client.operations.vaults import Blob, OpenVault
+from strongroom.items import ITEMS, Item, find_item
 
 
 class AsyncVault(AsyncPart):
@@ -53,6 +54,11 @@ class AsyncVault(AsyncPart):
         name = checked_text(name, "collection")
         scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return AsyncCollection(self._core, self._driver, scope)
+
+    def items(self) -> AsyncItems:
+        """The items of the vault: logins, notes, keys and so on, in its collection `items`."""
+        scope = documents.key_scope(self._opened.keys, ITEMS, sealed=self._opened.sealed, values=Item)
+        return AsyncItems(self._core, self._driver, scope)
 
     async def collections(self) -> list[AsyncCollection]:
         """The collections that hold documents, by name."""
@@ -216,3 +222,21 @@ class AsyncCollection(AsyncPart, Generic[T]):
         return await self._run(
             sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
         )
+
+
+class AsyncItems(AsyncCollection[Item]):
+    """The items of a vault: a collection of documents whose values are items, such as `Login` and `Note`.
+
+    What another program has stored there is read whole, also where it does not fit: see `Other`.
+    """
+
+    async def list(self) -> list[Document[Item]]:
+        """All items, in the order of their last change."""
+        return [document async for document in self]
+
+    async def find(self, name: str) -> Document[Item]:
+        """The item with this uid or this title; capitals do not matter where no title is the same.
+
+        ItemNotFound if there is none; AmbiguousName, with the uids, if there are several.
+        """
+        return find_item(name, await self.list())

@@ -31,7 +31,7 @@ from strongroom.client.operations.device import Device
 from strongroom.client.operations.factors import Code, FactorSource, checked_code
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.value_types import T
-from strongroom.client.vaults import Collection, Vault
+from strongroom.client.vaults import Collection, Items, Vault
 
 if TYPE_CHECKING:
     from strongroom.client.replica.replica import Replica
@@ -444,6 +444,16 @@ class Client(Part):
     def collection(self, *, type: Any = None) -> Collection[Any]:  # noqa: A002
         """The collection that this client's token opens. `type` is that of its values."""
         return Collection(self._core, self._driver, sessions_and_keys.token_scope(self._core, type))
+
+    def items(self, vault: str | None = None, *, create: bool = False) -> Items:
+        """The items of the vault of this name: logins, notes, keys and so on, in its collection `items`.
+
+        With a token, the name may be left out, and the token may be one for that collection. With `create`, a vault
+        that is not there is made.
+        """
+        if vault is None and (scope := sessions_and_keys.token_items(self._core)) is not None:
+            return Items(self._core, self._driver, scope)
+        return (self.vault(vault, create=create)).items()
 
     def open_replica(self, path: str | os.PathLike[str], *, read_only: bool | None = None) -> Replica:
         """A copy on this device, in a file that only its owner can read; made if there is none.

@@ -17,6 +17,7 @@ from strongroom.client.operations.history import Version
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.value_types import T
 from strongroom.client.operations.vaults import Blob, OpenVault
+from strongroom.items import ITEMS, Item, find_item
 
 
 class Vault(Part):
@@ -54,6 +55,11 @@ class Vault(Part):
         name = checked_text(name, "collection")
         scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return Collection(self._core, self._driver, scope)
+
+    def items(self) -> Items:
+        """The items of the vault: logins, notes, keys and so on, in its collection `items`."""
+        scope = documents.key_scope(self._opened.keys, ITEMS, sealed=self._opened.sealed, values=Item)
+        return Items(self._core, self._driver, scope)
 
     def collections(self) -> list[Collection]:
         """The collections that hold documents, by name."""
@@ -217,3 +223,21 @@ class Collection(Part, Generic[T]):
         return self._run(
             sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
         )
+
+
+class Items(Collection[Item]):
+    """The items of a vault: a collection of documents whose values are items, such as `Login` and `Note`.
+
+    What another program has stored there is read whole, also where it does not fit: see `Other`.
+    """
+
+    def list(self) -> list[Document[Item]]:
+        """All items, in the order of their last change."""
+        return list(self)
+
+    def find(self, name: str) -> Document[Item]:
+        """The item with this uid or this title; capitals do not matter where no title is the same.
+
+        ItemNotFound if there is none; AmbiguousName, with the uids, if there are several.
+        """
+        return find_item(name, self.list())

@@ -15,6 +15,7 @@ from strongroom.client.net import requests
 from strongroom.client.operations import documents, vaults
 from strongroom.client.operations.vaults import OpenVault
 from strongroom.errors import Invalid, VaultNotFound
+from strongroom.items import ITEMS, Item
 from strongroom.model import Permission
 
 if TYPE_CHECKING:
@@ -92,6 +93,16 @@ def token_scope(core: Core, values: Any = None) -> KeyScope:
     if token is None or not isinstance(token.keys, CollectionKeys):
         raise Locked("Only a token that was made for one collection opens one; open its vault first.")
     return documents.key_scope(token.keys, values=values)
+
+
+def token_items(core: Core) -> KeyScope | None:
+    """The scope of a vault's items, if a token opens that collection and no more."""
+    token = core.token
+    if token is None or not isinstance(token.keys, CollectionKeys):
+        return None
+    if token.keys.name != ITEMS:
+        raise Locked("This token opens another collection than that of the items.")
+    return documents.key_scope(token.keys, values=Item)
 
 
 def open_vault(core: Core, name: str | None, *, create: bool, sealed: bool) -> Effects[OpenVault]:

@@ -1,7 +1,8 @@
 """Types of values: how a program's types become JSON or bytes, and how what is stored becomes them again.
 
-`msgspec` reads and writes its own structs, dataclasses, and whatever else it knows; pydantic does it for its models. No
-sentence about a value that does not fit contains a part of the value.
+`msgspec` reads and writes its own structs, dataclasses, and whatever else it knows; pydantic does it for its models. A
+type with `to_stored` and `from_stored`, such as `strongroom.items.Item`, does it itself. No sentence about a value that
+does not fit contains a part of the value.
 """
 
 from __future__ import annotations
@@ -78,6 +79,8 @@ def value_type(kind: Any) -> ValueType:
     name = name or str(kind)
     if kind is bytes:
         return ValueType(name, bytes, _read_bytes, _describe)
+    if hasattr(kind, "from_stored"):
+        return ValueType(name, lambda value: value.to_stored(), kind.from_stored, _describe)
     if _is_of_pydantic(kind):
         return _pydantic_type(kind, name)
     msgspec.json.Decoder(kind)  # raises TypeError for a type that it cannot read

@@ -32,7 +32,7 @@ from strongroom.client.replica.refused import Reason, RefusalKind, RefusedChange
 from strongroom.client.replica.replica import Replica
 from strongroom.client.replica.report import Progress, Report
 from strongroom.client.replica.store.records import RenamedVault
-from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
+from strongroom.client.replica.vaults import ReplicaCollection, ReplicaItems, ReplicaVault
 
 __all__ = [
     "AsyncReplica",
@@ -45,6 +45,7 @@ __all__ = [
     "RenamedVault",
     "Replica",
     "ReplicaCollection",
+    "ReplicaItems",
     "ReplicaVault",
     "Report",
     "Resolution",

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from strongroom.client.net import effects
-from strongroom.client.operations.sessions_and_keys import token_scope
+from strongroom.client.operations.sessions_and_keys import token_items, token_scope
 from strongroom.client.operations.value_types import T
 from strongroom.client.replica import unlock
 from strongroom.client.replica.conflicts import BlobConflict, Conflict, Resolver, undecided_blobs, undecided_conflicts
 from strongroom.client.replica.refused import RefusedChange, refused_changes
 from strongroom.client.replica.report import Progress, Report
 from strongroom.client.replica.sync import Sync
-from strongroom.client.replica.vaults import ReplicaCollection, ReplicaVault
+from strongroom.client.replica.vaults import ReplicaCollection, ReplicaItems, ReplicaVault
 from strongroom.client.replica.watch import Watch
 from strongroom.errors import Unavailable
 
@@ -111,3 +111,12 @@ class Replica:
     def collection(self, *, type: Any = None) -> ReplicaCollection[Any]:  # noqa: A002
         """The collection that this client's token opens. `type` is that of its values."""
         return ReplicaCollection(self._local, token_scope(self._local.core, type))
+
+    def items(self, vault: str | None = None, *, create: bool = False) -> ReplicaItems:
+        """The items of the vault of this name, in its collection `items`; `create` is as for `vault`.
+
+        With a token, the name may be left out, and the token may be one for that collection.
+        """
+        if vault is None and (scope := token_items(self._local.core)) is not None:
+            return ReplicaItems(self._local, scope)
+        return self.vault(vault, create=create).items()

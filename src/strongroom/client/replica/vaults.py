@@ -9,6 +9,7 @@ from strongroom.client.format.encoding import checked_text
 from strongroom.client.operations import documents, vaults
 from strongroom.client.operations.value_types import T
 from strongroom.client.replica import unlock
+from strongroom.items import ITEMS, Item, find_item
 
 if TYPE_CHECKING:
     from strongroom.client.operations.documents import Document, KeyScope
@@ -46,6 +47,11 @@ class ReplicaVault:
         name = checked_text(name, "collection")
         scope = documents.key_scope(self._opened.keys, name, sealed=self._opened.sealed, values=type)
         return ReplicaCollection(self._local, scope)
+
+    def items(self) -> ReplicaItems:
+        """The items of the vault: logins, notes, keys and so on, in its collection `items`."""
+        scope = documents.key_scope(self._opened.keys, ITEMS, sealed=self._opened.sealed, values=Item)
+        return ReplicaItems(self._local, scope)
 
     def blob(self) -> Any:
         """The vault's blob, as it was when this device last saw it; None where there is none."""
@@ -94,3 +100,18 @@ class ReplicaCollection(Generic[T]):
     def __iter__(self) -> Iterator[Document[T]]:
         """Iterate the live documents."""
         return self._local.iterate(self._scope)
+
+
+class ReplicaItems(ReplicaCollection[Item]):
+    """The items of a vault, on this device."""
+
+    def list(self) -> list[Document[Item]]:
+        """All items."""
+        return [*self]
+
+    def find(self, name: str) -> Document[Item]:
+        """The item with this uid or this title; capitals do not matter where no title is the same.
+
+        ItemNotFound if there is none; AmbiguousName, with the uids, if there are several.
+        """
+        return find_item(name, self)

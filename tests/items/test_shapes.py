@@ -1,0 +1,157 @@
+"""The shapes of items: what is stored is read again, unknown members included, and a bad document hides no other."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from strongroom import items
+from strongroom.items import Field, FileContent, Item, Login, Other, Source
+
+CANARY = "quince-4711"
+
+
+def fulls() -> list[Item]:
+    """An item of each type with a value in every member."""
+    return [_full(kind) for kind in items.TYPES.values()]
+
+
+def _full(kind: Any) -> Any:
+    made = kind()
+    for member in msgspec.structs.fields(kind):
+        if member.name in kind.NOT_STORED:
+            continue
+        setattr(made, member.name, _value(member.name, member.type))
+    return made
+
+
+def _value(name: str, kind: Any) -> Any:
+    samples: dict[str, Any] = {
+        "urls": ["https://example.com/"],
+        "apps": [{"bundleId": "com.example"}],
+        "tags": ["a", "b"],
+        "folders": ["Work/Clients"],
+        "credentials": [{"type": "wifi", "ssid": {"fieldType": "string", "value": "net"}}],
+        "rest": {"kept": [1, None]},
+        "fields": [Field(label="PIN", value="1", type="concealed-string", section="More", extra={"id": "eA"})],
+        "files": [FileContent(name="a.txt", content=b"\0\xff")],
+    }
+    if name in samples and kind is not str:
+        return samples[name]
+    inner = next((part for part in getattr(kind, "__args__", ()) if hasattr(part, "NOT_STORED")), None)
+    if inner is not None:
+        return _full(inner)
+    return {bool: True, str: f"{name}!"}.get(kind, 7)
+
+
+@pytest.mark.parametrize("item", fulls(), ids=lambda item: item.type)
+def test_every_member_comes_back(item: Item) -> None:
+    """Each type with every member set is stored, and read as an equal item."""
+    raw = msgspec.json.decode(msgspec.json.encode(item.to_stored()))
+    assert raw["type"] == item.type
+    assert Item.from_stored(raw) == item
+    assert Item.from_stored(raw).to_stored() == raw
+
+
+@pytest.mark.parametrize("kind", list(items.TYPES.values()), ids=lambda kind: kind.TYPE)
+def test_an_empty_item_is_small(kind: type[Item]) -> None:
+    """Members that are empty are left out."""
+    assert kind().to_stored() == {"type": kind.TYPE}
+    assert Item.from_stored({"type": kind.TYPE}) == kind()
+
+
+def test_unknown_members_are_kept() -> None:
+    """What a later version writes, at any depth, is still there after an edit by this one."""
+    raw = {
+        "type": "login",
+        "title": "GitHub",
+        "password": "old",
+        "extra": {"a": 1},
+        "novel": [1, {"b": None}],
+        "totp": {"secret": "GE", "novel": 1},
+        "fields": [{"label": "x", "value": "y", "novel": True}],
+        "source": {"format": "f", "id": "1", "novel": 2.5},
+    }
+    item = Item.from_stored(raw)
+    assert isinstance(item, Login)
+    item.password = "new"
+    assert item.to_stored() == {**raw, "password": "new"}
+
+
+def test_a_type_of_tomorrow_is_kept() -> None:
+    """An item of an unknown type has its title and tags, and is written as it was."""
+    raw = {"type": "starship", "title": "Enterprise", "tags": ["x"], "warp": 9}
+    item = Item.from_stored(raw)
+    assert isinstance(item, Other)
+    assert (item.type, item.title, item.tags, item.problem) == ("starship", "Enterprise", ["x"], "")
+    assert item.to_stored() == raw
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"type": "login", "title": "T", "password": 5},
+        {"type": "login", "title": "T", "fields": [{"label": 4}]},
+        {"type": "login", "title": "T", "fields": {"label": CANARY}},
+        {"type": "login", "title": "T", "totp": CANARY},
+        {"type": "file", "title": "T", "files": [{"name": "x", "content": f"!{CANARY}"}]},
+        {"type": "login", "title": 5, "tags": CANARY},
+        {"type": 5, "title": "T"},
+        {"title": "T"},
+        {"type": None, "title": "T"},
+        {},
+    ],
+)
+def test_what_does_not_fit_is_kept_whole(raw: dict[str, Any]) -> None:
+    """A document that does not fit is told, without its values, and is written again as it was."""
+    item = Item.from_stored(raw)
+    assert isinstance(item, Other)
+    assert item.problem
+    assert CANARY not in item.problem
+    assert item.to_stored() == raw
+    if isinstance(raw.get("title"), str):
+        assert item.title == "T"
+
+
+@pytest.mark.parametrize("raw", [b"\0", [1], "text", None, 3])
+def test_a_document_that_is_no_object(raw: Any) -> None:
+    """Whatever lies in the collection, reading it is no error."""
+    item = Item.from_stored(raw)
+    assert isinstance(item, Other)
+    assert "no item" in item.problem
+
+
+def test_null_is_no_member() -> None:
+    """A program in another language may write null for what is empty."""
+    assert Item.from_stored({"type": "login", "title": None, "totp": None, "fields": None}) == Login()
+
+
+def test_a_wrong_type_is_refused_when_it_is_written() -> None:
+    """A mistake of a program is told when it writes, not to whoever reads."""
+    wrong: Any = 5
+    with pytest.raises(msgspec.ValidationError):
+        Login(password=wrong).to_stored()
+    with pytest.raises(msgspec.ValidationError):
+        Login(fields=[Field(value=wrong)]).to_stored()
+
+
+def test_no_repr_shows_a_secret() -> None:
+    """Neither an item nor a part of it shows its values in a traceback."""
+    item = Login(
+        title=CANARY,
+        password=CANARY,
+        totp=items.OneTimeCode(secret=CANARY),
+        fields=[Field(label=CANARY, value=CANARY)],
+        source=Source(rest={"x": CANARY}),
+        extra={"x": CANARY},
+    )
+    shown = [
+        repr(item),
+        repr(item.fields),
+        repr(item.totp),
+        repr(item.source),
+        repr(items.fields_of(Login(password="x"))),
+    ]
+    assert not any(CANARY in one for one in shown)
