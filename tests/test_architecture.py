@@ -70,15 +70,20 @@ MAY_IMPORT: dict[str, set[str]] = {
     },
     "items": {"errors", "items"},  # shapes and formats alone: neither client nor server
     "client": {"_version", "client", "errors", "export_rows", "identifiers", "items", "model", "rules", "wire"},
+    "programs": {"agent", "items", "programs"},
+    "mcp": {"_version", "agent", "client", "errors", "items", "mcp", "programs"},
     "cli": {
         "_version",
+        "agent",
         "archive",
         "cli",
         "client",
         "errors",
         "items",
+        "mcp",
         "model",
         "options",
+        "programs",
         "sealing",
         "server",
         "store",
@@ -103,6 +108,8 @@ ONLY_IN: dict[str, set[str]] = {
     "opentelemetry": {"server"},
     "asyncssh": {"server"},
     "obstore": {"server"},
+    "mcp": {"mcp"},
+    "mcp_types": {"mcp"},
 }
 FORBIDDEN = {"sqlite3", "pickle"}
 

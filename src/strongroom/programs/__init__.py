@@ -1,0 +1,1 @@
+"""Programs that run with secrets: references in environments and templates, masked output."""

@@ -1,0 +1,95 @@
+"""Files with secrets are for their owner alone, and whole; files with rules are read only if nobody else can write."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from strongroom.programs import private_files
+from strongroom.programs.private_files import FileRefused, read_trusted, write_private
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder that only its owner can write."""
+    made = tmp_path / "home"
+    made.mkdir(mode=0o700)
+    return made
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_a_file_is_private_and_replaces(home: Path, monkeypatch: pytest.MonkeyPatch, *, nameless: bool) -> None:
+    """Mode 0600 whatever the umask and the old file had; nothing is left beside it."""
+    if not nameless:
+        monkeypatch.setattr(private_files, "_nameless", lambda _: None)
+    target = home / "out"
+    target.write_text("old")
+    target.chmod(0o666)
+    before = os.umask(0)
+    try:
+        write_private(target, b"new")
+    finally:
+        os.umask(before)
+    assert target.read_bytes() == b"new"
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert list(home.iterdir()) == [target]
+
+
+def test_what_is_no_file_is_not_replaced(home: Path) -> None:
+    """Neither a link nor a folder; and a folder that is not there is a sentence."""
+    (home / "true").write_text("kept")
+    (home / "link").symlink_to(home / "true")
+    for path, sentence in (("link", "symbolic link"), (".", "is not a file"), ("none/out", "cannot be written")):
+        with pytest.raises(FileRefused, match=sentence):
+            write_private(home / path, b"secret")
+    assert (home / "true").read_text() == "kept"
+    assert sorted(one.name for one in home.iterdir()) == ["link", "true"]
+
+
+def test_a_file_that_fails_leaves_nothing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If it cannot take its name, no part of it stays."""
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(FileRefused, match="No space left"):
+        write_private(home / "out", b"secret")
+    assert list(home.iterdir()) == []
+
+
+def test_rules_that_others_can_write_are_refused(home: Path) -> None:
+    """Loose permissions of the file or its folder, a link, another owner, no file, no text."""
+    rules = home / "rules"
+    rules.write_text("x = 1")
+    rules.chmod(0o644)
+    assert read_trusted(rules) == "x = 1"
+    for mode in (0o664, 0o646, 0o666):
+        rules.chmod(mode)
+        with pytest.raises(FileRefused, match="chmod go-w"):
+            read_trusted(rules)
+    rules.chmod(0o600)
+    home.chmod(0o777)
+    with pytest.raises(FileRefused, match="chmod go-w"):
+        read_trusted(rules)
+    home.chmod(0o700)
+    (home / "link").symlink_to(rules)
+    with pytest.raises(FileRefused, match="symbolic link"):
+        read_trusted(home / "link")
+    os.mkfifo(home / "pipe", 0o600)
+    with pytest.raises(FileRefused, match="is not a file"):
+        read_trusted(home / "pipe")
+    rules.write_bytes(b"\xff")
+    with pytest.raises(FileRefused, match="not text"):
+        read_trusted(rules)
+    rules.write_bytes(b"#" * (1 << 20) + b"#")
+    with pytest.raises(FileRefused, match="too long"):
+        read_trusted(rules)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to another user")
+def test_rules_of_another_user_are_refused(home: Path) -> None:
+    """The owner is this user, or root."""
+    rules = home / "rules"
+    rules.write_text("x = 1")
+    os.chown(rules, 65534, 65534)
+    with pytest.raises(FileRefused, match="belongs to another user"):
+        read_trusted(rules)
