@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from strongroom._version import __version__
 
+TYPE_CHECKING = False  # and not that of typing, which every command would wait for
 if TYPE_CHECKING:
+    from typing import Any
+
     from strongroom.server import Server, create_server
 
 __all__ = ["Server", "__version__", "create_server"]

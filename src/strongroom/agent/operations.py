@@ -1,0 +1,124 @@
+"""The operations that commands ask the agent for. Each takes the members of its request, and gives a result as JSON."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from strongroom.agent.protocol import PROTOCOL, Failed
+
+if TYPE_CHECKING:
+    from strongroom.agent.account import Account
+    from strongroom.agent.conversation import Conversation
+    from strongroom.agent.log import Log
+
+# What never waits for a server, nor for a password to be derived. `get` must not wait behind a sync.
+LOCAL: Final = frozenset(
+    {"status", "items", "read", "get", "find", "item", "add", "replace", "totp", "conflicts", "resolve", "lock"}
+)
+_WITHOUT_KEYS: Final = frozenset(
+    {"status", "lock", "login", "login_with_passkey", "register", "adopt", "recover", "unlock"}
+)
+LOCK_AFTER: Final = 15 * 60  # seconds without use
+
+
+class Operations:
+    """All operations, and the account that they work on once it is unlocked."""
+
+    def __init__(self, log: Log, table: Callable[[], dict[str, Operation]]) -> None:
+        self.log = log
+        self._table = table
+        self.account: Account | None = None
+        self.lock_after: float = LOCK_AFTER
+        self.opening = threading.Lock()  # one login or unlock at a time
+        self._used = _now()
+        self._running = 0
+
+    @property
+    def unlocked(self) -> bool:
+        """Whether there are keys, or somebody is about to open them."""
+        return self.account is not None or self._running > 0
+
+    def idle_for_too_long(self) -> bool:
+        """Whether nobody has used the keys for so long that they are to be forgotten."""
+        return self.account is not None and self._running == 0 and _now() - self._used > self.lock_after
+
+    def find(self, request: dict[str, Any]) -> str:
+        """The operation of a request, if there is one."""
+        operation = request.get("operation")
+        if request.get("protocol") != PROTOCOL:
+            raise Failed("protocol", "The agent is of another release; run: strongroom lock, and then this again.")
+        if not isinstance(operation, str) or (operation != "lock" and operation not in self._table()):
+            raise Failed("invalid", "The agent does not know this operation.")
+        return operation
+
+    def run(self, operation: str, request: dict[str, Any], conversation: Conversation) -> str | None:
+        """Run an operation and reply; the reason to end the agent after it, if it is one."""
+        from strongroom.errors import Refusal
+
+        if operation == "lock":
+            conversation.reply({"locked": True})
+            return "locked"
+        self._running += 1
+        try:
+            if operation not in _WITHOUT_KEYS:
+                self.unlocked_account()
+            result = self._table()[operation](self, request, conversation)
+        except Failed as failed:
+            conversation.fail(failed)
+        except Refusal as refusal:
+            self.log.write(f"{operation}: {refusal.code}")
+            conversation.fail(Failed(refusal.code, str(refusal), _plain(refusal.details)))
+        except ModuleNotFoundError as error:  # its message says what to install
+            conversation.fail(Failed("not_installed", str(error)))
+        except OSError as error:
+            conversation.fail(Failed("file", f"A file cannot be used: {error.strerror or type(error).__name__}."))
+        except Exception as error:  # noqa: BLE001 - its text may hold what was asked for, so only its kind is told
+            self.log.write(f"{operation}: {type(error).__name__}")
+            conversation.fail(Failed("internal_error", f"The agent has a fault of its own ({type(error).__name__})."))
+        else:
+            conversation.reply(result)
+        finally:
+            self._running -= 1
+            if operation != "status":
+                self._used = _now()
+        return "logged out" if operation == "logout" and self.account is None else None
+
+    def unlocked_account(self) -> Account:
+        """The account; locked where there is none."""
+        if self.account is None:
+            raise Failed("locked", "strongroom is locked; run: strongroom unlock")
+        return self.account
+
+    def close(self) -> None:
+        """Forget all keys."""
+        if self.account is not None:
+            self.account.close()
+
+    def __repr__(self) -> str:
+        return "Operations(...)"
+
+
+Operation: TypeAlias = Callable[[Operations, dict[str, Any], "Conversation"], Any]
+
+
+def member(request: dict[str, Any], name: str, default: str | None = None) -> str:
+    """A text of a request."""
+    found = request.get(name, default)
+    if not isinstance(found, str):
+        raise Failed("invalid", f"The member {name} of the request must be text.")
+    return found
+
+
+def _now() -> float:
+    """Seconds, those included in which the machine was asleep."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def _plain(details: Any) -> Any:
+    """Details of a refusal that may be shown: a ticket is a secret."""
+    if not isinstance(details, dict):
+        return None
+    return {name: value for name, value in details.items() if name not in {"ticket", "expiresAt"}}
