@@ -72,6 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "client": {"_version", "client", "errors", "export_rows", "identifiers", "items", "model", "rules", "wire"},
     "programs": {"agent", "items", "programs"},
     "mcp": {"_version", "agent", "client", "errors", "items", "mcp", "programs"},
+    "agent": {"agent", "client", "errors", "items"},
     "cli": {
         "_version",
         "agent",

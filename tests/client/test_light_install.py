@@ -105,13 +105,40 @@ def test_the_five_lines_run_on_a_light_install(light: Path, heavy: Path, tmp_pat
     assert (done.stdout, done.stderr) == ("{'title': 'Hello again'}\n1\n", "")
 
 
-@pytest.mark.parametrize("words", [("serve",), ("--help",), ("users", "list")])
-def test_the_command_says_what_to_install(light: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
-    """Without the server's libraries there is one sentence and no traceback, whatever the command."""
+@pytest.mark.parametrize("words", [("serve",), ("restore", "backup"), ("users", "list")])
+def test_an_operators_command_says_what_to_install(light: Path, tmp_path: Path, words: tuple[str, ...]) -> None:
+    """Without the server's libraries there is one sentence and no traceback, whatever the operator's command."""
     done = python(tmp_path, light, "-m", "strongroom", *words)
     assert done.returncode == 2
     assert "pip install 'strongroom[server]'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_peoples_commands_need_only_the_client(light: Path, tmp_path: Path) -> None:
+    """Help, the version and the status come from an install of the client alone; so does a whole first use."""
+    (tmp_path / "home").mkdir(mode=0o700)
+    server = Server(tmp_path / "server")
+    server.start()
+
+    def run(*words: str, given: str = "") -> str:
+        variables = clean_environment(PYTHONPATH=str(light), STRONGROOM_HOME=str(tmp_path / "home"))
+        command = [sys.executable, "-S", "-m", "strongroom", *words]
+        done = subprocess.run(
+            command, cwd=tmp_path, env=variables, input=given, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert (done.returncode, done.stderr) == (0, ""), words
+        return done.stdout
+
+    try:
+        assert "commands for people" in run("--help")
+        assert run("--version").startswith("strongroom ")
+        address = f"http://127.0.0.1:{server.port}"
+        run("login", "light@example.com", "--server", address, "--register", "--password", "-", given="a b c d e f\n")
+        run("add", "secret", "Light", "value=-", given="feather")
+        assert run("get", "Light") == "feather\n"
+        run("lock")
+    finally:
+        assert server.end() == 0
 
 
 def test_a_server_without_the_client_says_what_to_install(heavy: Path, tmp_path: Path) -> None:

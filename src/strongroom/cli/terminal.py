@@ -1,4 +1,4 @@
-"""Terminal input and output: messages, tables, prompts, progress. The only file that prints."""
+"""Terminal input and output: messages, tables, prompts, progress. Prompts of people are in prompts.py."""
 
 from __future__ import annotations
 
@@ -99,14 +99,15 @@ def show_json(value: Any) -> None:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: AbstractSet[int] = frozenset()) -> None:
     """Print a table; columns in `right` are right-aligned. Control characters in cells are replaced."""
-    lines = [tuple(heads), *(tuple(_plain(cell) for cell in row) for row in rows)]
+    lines = [tuple(heads), *(tuple(plain(cell) for cell in row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     for line in lines:
         cells = [f"{cell:>{widths[at]}}" if at in right else f"{cell:{widths[at]}}" for at, cell in enumerate(line)]
         print_line("  ".join(cells).rstrip())
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
+    """A text without control characters, which could move the cursor or change what stands before."""
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
 
 
@@ -119,7 +120,7 @@ def confirm(question: str, *, yes: bool, word: str = "y") -> None:
             f"Not done, because there is no terminal to confirm it: {question} Use --yes to do it.", NOT_CONFIRMED
         )
     wanted = "y or n" if word == "y" else f"type {word} to continue"
-    sys.stderr.write(f"{_plain(question)} ({wanted}) ")
+    sys.stderr.write(f"{plain(question)} ({wanted}) ")
     sys.stderr.flush()
     reply = sys.stdin.readline().strip()
     if reply != word and not (word == "y" and reply.lower() in {"y", "yes"}):
@@ -166,11 +167,11 @@ class Bar:
     def __init__(self) -> None:
         self._drawn = ""
 
-    def show(self, doing: str, done: int, total: int) -> None:
+    def show(self, doing: str, done: int, total: int, *, of: str = "rows") -> None:
         """Draw the bar."""
         if not sys.stderr.isatty():
             return
-        head, tail = f"{doing} ", f" {100 * done // max(total, 1):3} %  {done:,} of {total:,} rows"
+        head, tail = f"{doing} ", f" {100 * done // max(total, 1):3} %  {done:,} of {total:,} {of}"
         width = max(0, min(40, shutil.get_terminal_size().columns - len(head) - len(tail) - 1))
         full = width * done // max(total, 1)
         self._draw(head + "█" * full + "░" * (width - full) + tail)

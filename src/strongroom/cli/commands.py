@@ -1,0 +1,285 @@
+"""The commands of `strongroom`: people's and operators'. Each imports only what it needs, so that help is fast."""
+
+from __future__ import annotations
+
+import argparse
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from strongroom._version import __version__
+from strongroom.cli import terminal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+_SERVER_LIBRARIES: Final = ("asyncpg", "dotenv", "httptools")
+
+
+class Command(NamedTuple):
+    """A command: its name, its line in the help, and the function that adds its options: itself, or its place."""
+
+    name: str
+    summary: str
+    add_options: Callable[[argparse.ArgumentParser], None] | str
+
+    def add(self, parser: argparse.ArgumentParser) -> None:
+        """Add its options to a parser."""
+        if isinstance(self.add_options, str):
+            module, _, function = self.add_options.partition(":")
+            getattr(import_module(f"strongroom.cli.{module}"), function)(parser)
+        else:
+            self.add_options(parser)
+
+
+class _Version(argparse.Action):
+    """Shows the release and the schema version, which is looked up only then."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Print the version and exit."""
+        schema = ""
+        if _has_server():
+            from strongroom.server.admin import operations
+
+            schema = f" (schema {operations.newest_schema()})"
+        terminal.print_line(f"strongroom {__version__}{schema}")
+        parser.exit()
+
+
+class _Menu(argparse.RawDescriptionHelpFormatter):
+    """Help without the long list of commands in its usage: the two groups below have it."""
+
+    def add_usage(
+        self,
+        usage: str | None,
+        actions: Iterable[argparse.Action],
+        groups: Iterable[argparse._MutuallyExclusiveGroup],
+        prefix: str | None = None,
+    ) -> None:
+        """Add the line of usage."""
+        super().add_usage(usage or "%(prog)s [--help] [--version] COMMAND …", actions, groups, prefix)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run a command; its exit code."""
+    terminal.open_closed_streams()
+    with terminal.exit_when_output_closes():
+        try:
+            return _run(words)
+        except terminal.CommandFailed as stop:
+            terminal.print_error(str(stop))
+            return stop.code
+        except KeyboardInterrupt:
+            terminal.print_error("interrupted")
+            return 130
+
+
+def _run(words: Sequence[str]) -> int:
+    chosen = next((word for word in words if not word.startswith("-")), None)  # no option before it takes a value
+    group = _group_of(chosen, words)
+    parser = argparse.ArgumentParser(
+        prog="strongroom",
+        description=f"End-to-end encrypted storage, which the operator of its server cannot read.\n\n{_menu()}",
+        epilog="'strongroom COMMAND --help' explains a command.",
+        formatter_class=_Menu,
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="show the release and its schema, and exit")
+    commands = parser.add_subparsers(prog="strongroom", metavar="COMMAND", required=True, help=argparse.SUPPRESS)
+    alone = [one for one in group if [one.name] == list(words[:1])]
+    if alone and group is OPERATORS:
+        _require_server()
+    for one in alone or {one.name: one for one in (*OPERATORS, *PEOPLE)}.values():  # to add all of them takes longer
+        command = commands.add_parser(one.name, help=one.summary)
+        if one.name == chosen:
+            one.add(command)
+    options = parser.parse_args(words)
+    code: int = options.run(options)
+    return code
+
+
+def _group_of(chosen: str | None, words: Sequence[str]) -> tuple[Command, ...]:
+    """The group of a command. `restore` is in both: an item is named by a reference, a backup by its file."""
+    if chosen == "restore":
+        return PEOPLE if any(word.startswith("sr://") for word in words) else OPERATORS
+    return PEOPLE if any(one.name == chosen for one in PEOPLE) else OPERATORS
+
+
+def _menu() -> str:
+    """All commands in two groups."""
+    width = max(len(one.name) for one in (*PEOPLE, *OPERATORS)) + 2
+    lines = []
+    for title, group in (("commands for people", PEOPLE), ("commands for operators of a server", OPERATORS)):
+        lines += [f"{title}:", *(f"    {one.name:{width}}{one.summary}" for one in group), ""]
+    return "\n".join(lines).rstrip()
+
+
+def _has_server() -> bool:
+    return all(find_spec(name) is not None for name in _SERVER_LIBRARIES)
+
+
+def _require_server() -> None:
+    """Refuse an operator's command where only the client is installed."""
+    if not _has_server():
+        raise terminal.CommandFailed(
+            "this command runs and manages a server, and only the client is installed; "
+            "run: pip install 'strongroom[server]' (in a clone: pip install '.[server]')"
+        )
+
+
+def _serve(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import serve
+
+    parser.description = "Run the server until SIGTERM or SIGINT. SIGHUP reloads secrets and certificate."
+    serve.add_options(parser)
+    ends = terminal.exit_codes("ended by a signal", "1 the disk or a worker failed", "74 the database is damaged")
+    parser.epilog = f"{parser.epilog} {ends}"
+    parser.add_argument(
+        "--no-migrate",
+        action="store_true",
+        help="refuse a database whose schema is not up to date, instead of migrating it; "
+        "'strongroom db migrate' migrates it",
+    )
+    parser.set_defaults(run=serve.serve)
+
+
+def _init(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import serve
+
+    parser.description = "Write a .env file with a new JWT_SECRET, readable by you only. A secret that exists is kept."
+    parser.epilog = terminal.exit_codes()
+    parser.set_defaults(run=serve.init)
+
+
+def _backup(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import backup
+
+    backup.add_backup(parser)
+
+
+def _restore(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import backup
+
+    backup.add_restore(parser)
+
+
+def _doctor(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import doctor
+
+    doctor.add_options(parser)
+
+
+def _salvage(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import salvage
+
+    salvage.add_options(parser)
+
+
+def _db(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import database
+
+    parser.description = (
+        "Copy a whole service to another database, migrate the schema of its database, or begin a "
+        "new epoch (new-epoch), which tells clients that the database went back in time."
+    )
+    database.add_commands(parser)
+
+
+def _users(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import users
+
+    parser.description = "Manage the accounts of a service."
+    users.add_commands(parser)
+
+
+def _keys(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import keys
+
+    parser.description = "Manage the API keys of a service."
+    keys.add_commands(parser)
+
+
+def _invite(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import invite
+
+    parser.description = "Invite people to register, also where sign-ups are closed."
+    invite.add_commands(parser)
+
+
+def _stats(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import maintenance
+
+    maintenance.add_stats(parser)
+
+
+def _vacuum(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import maintenance
+
+    maintenance.add_vacuum(parser)
+
+
+def _config(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import maintenance
+
+    maintenance.add_config(parser)
+
+
+def _ready(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import configuration, ready
+
+    parser.description = "Ask the server that runs on this machine with these settings whether it is ready."
+    parser.epilog = terminal.exit_codes("it is ready", "1 it is not ready, or does not respond")
+    configuration.add_option(parser)
+    parser.set_defaults(run=ready.ready)
+
+
+def _systemd(parser: argparse.ArgumentParser) -> None:
+    from strongroom.cli import systemd
+
+    parser.description = "Print a hardened systemd unit; its first lines say how to install it."
+    parser.epilog = terminal.exit_codes()
+    parser.set_defaults(run=systemd.systemd)
+
+
+OPERATORS: Final = (
+    Command("serve", "run the server", _serve),
+    Command("init", "write a settings file .env with a new secret", _init),
+    Command("backup", "write a backup of the whole service, while it runs", _backup),
+    Command("restore", "replace the service with a backup", _restore),
+    Command("doctor", "diagnose a service, and say what to do", _doctor),
+    Command("salvage", "copy what can be read of a damaged SQLite file into a new one", _salvage),
+    Command("db", "copy a service to another database, migrate its schema, or begin a new epoch", _db),
+    Command("invite", "invite people to register", _invite),
+    Command("users", "manage accounts", _users),
+    Command("keys", "manage API keys", _keys),
+    Command("stats", "count what a service holds", _stats),
+    Command("vacuum", "reclaim the disk space of deleted data", _vacuum),
+    Command("config", "show every setting, and where it came from", _config),
+    Command("ready", "ask a running server whether it is ready", _ready),
+    Command("systemd", "print a systemd unit", _systemd),
+)
+# The commands of people ask the agent. The place of each is a module of this package and a function in it.
+PEOPLE: Final = (
+    Command("login", "log in, or register", "signing_in:add_login"),
+    Command("logout", "log out, and delete the copy on this device", "signing_in:add_logout"),
+    Command("unlock", "open the account with the master password", "signing_in:add_unlock"),
+    Command("lock", "forget every key", "signing_in:add_lock"),
+    Command("status", "say who is logged in, and what waits", "signing_in:add_status"),
+    Command("list", "list items, without their values", "items:add_list"),
+    Command("search", "find items by title, username, address or tag", "items:add_search"),
+    Command("get", "print a field of an item", "items:add_get"),
+    Command("totp", "print the one-time code of an item", "items:add_totp"),
+    Command("copy", "copy a field to the clipboard, for 30 seconds", "items:add_copy"),
+    Command("add", "add an item", "changing:add_add"),
+    Command("edit", "change an item, in your editor or field by field", "changing:add_edit"),
+    Command("rm", "delete an item", "items:add_rm"),
+    Command("restore", "restore a deleted item or an older version: sr://VAULT/ITEM", "items:add_restore"),
+    Command("history", "list the versions of an item", "items:add_history"),
+    Command("sync", "send and fetch changes now", "keeping:add_sync"),
+    Command("conflicts", "list and decide conflicts between devices", "keeping:add_conflicts"),
+    Command("share-token", "make a token for a program or a machine", "keeping:add_share_token"),
+    Command("recovery", "make a recovery key, for a lost master password", "keeping:add_recovery"),
+    Command("passwd", "change the master password", "keeping:add_passwd"),
+    Command("rotate", "make new keys for everything", "keeping:add_rotate"),
+    Command("completion", "print the completion script of a shell", "completion:add_options"),
+    Command("agent", "say where the agent is, or run it in the foreground", "keeping:add_agent"),
+)

@@ -1,0 +1,54 @@
+"""A live server, and people with accounts on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agent.person import Person
+from tests.contract.harness import Server
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A real server process that all tests share."""
+    running = Server(tmp_path_factory.mktemp("server"))
+    try:
+        yield running.start()
+        assert running.end() == 0
+    finally:
+        running.abandon()
+
+
+@pytest.fixture(scope="session")
+def url(server: Server) -> str:
+    """The server's address."""
+    return f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture
+def person(url: str, tmp_path: Path) -> Iterator[Person]:
+    """Somebody who has just registered."""
+    made = Person(tmp_path / "home", url)
+    made.register()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def ada(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+    """Somebody with an account that the tests of one file share."""
+    made = Person(tmp_path_factory.mktemp("ada") / "home", url)
+    made.register()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def stranger(url: str, tmp_path: Path) -> Iterator[Person]:
+    """Somebody who has not logged in here."""
+    made = Person(tmp_path / "home", url)
+    yield made
+    made.close()

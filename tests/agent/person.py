@@ -1,0 +1,112 @@
+"""A person at a computer: a home of their own, the command `strongroom` in it, and a master password."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tests.support import processes
+from tests.support.command_line import clean_environment
+from tests.support.waiting import until
+
+STRONGROOM = (sys.executable, "-m", "strongroom")
+PASSWORD = "correct horse battery staple"
+_numbers = itertools.count(1)
+
+
+class Person:
+    """A person with one device. Commands run as processes; the agent is the real one."""
+
+    def __init__(self, home: Path, url: str, email: str | None = None) -> None:
+        self.home = home
+        self.url = url
+        self.email = email or f"person{next(_numbers)}-{os.getpid()}@example.com"
+
+    def environment(self, **more: str) -> dict[str, str]:
+        """The variables of the person's commands."""
+        hidden = ("STRONGROOM", "XDG_", "EDITOR", "VISUAL", "DISPLAY", "WAYLAND_DISPLAY")
+        clean = {name: value for name, value in clean_environment().items() if not name.startswith(hidden)}
+        return clean | {"STRONGROOM_HOME": str(self.home), "HOME": str(self.home.parent)} | more
+
+    def run(self, *words: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+        """Run a command without a terminal."""
+        return processes.run(
+            [*STRONGROOM, *words],
+            cwd=self.home.parent,
+            env=self.environment(**more),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+            start_new_session=True,
+        )
+
+    def said(self, *words: str, stdin: str = "", **more: str) -> str:
+        """What a command prints; it must succeed."""
+        done = self.run(*words, stdin=stdin, **more)
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    def json(self, *words: str, stdin: str = "", **more: str) -> Any:
+        """The JSON that a command prints; it must succeed."""
+        return json.loads(self.said(*words, "--json", stdin=stdin, **more))
+
+    def register(self) -> None:
+        """Make the account, and log in."""
+        words = ("login", self.email, "--server", self.url, "--register", "--password", "-")
+        self.said(*words, stdin=f"{PASSWORD}\n")
+
+    def login(self, *words: str) -> None:
+        """Log in on this device."""
+        self.said("login", self.email, "--server", self.url, "--password", "-", *words, stdin=f"{PASSWORD}\n")
+
+    def unlock(self, *words: str) -> None:
+        """Unlock with the password."""
+        self.said("unlock", "--password", "-", *words, stdin=f"{PASSWORD}\n")
+
+    def add(self, title: str, secret: str, *fields: str) -> str:
+        """Add a login; its id."""
+        made: str = self.json("add", "login", title, "password=-", *fields, stdin=secret)["id"]
+        return made
+
+    @property
+    def pid(self) -> int:
+        """The process id of the agent."""
+        found: int = self.json("status")["pid"]
+        return found
+
+    @property
+    def running(self) -> bool:
+        """Whether an agent runs."""
+        return bool(self.json("agent")["running"])
+
+    def lock(self) -> None:
+        """Lock, and wait until the agent has ended."""
+        if self.running:
+            pid = self.pid
+            self.said("lock")
+            until(lambda: not alive(pid), "the end of the agent")
+
+    def close(self) -> None:
+        """Leave no agent behind."""
+        with suppress(AssertionError, KeyError):
+            self.lock()
+        with suppress(AssertionError, KeyError, ProcessLookupError):
+            if self.running:
+                os.kill(self.pid, signal.SIGKILL)
+
+
+def alive(pid: int) -> bool:
+    """Whether a process runs. One that has ended and that nobody has waited for does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

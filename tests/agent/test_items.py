@@ -1,0 +1,154 @@
+"""People's commands on items: add, list, search, get, edit, rm, restore, history, totp, tokens."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from strongroom.agent.protocol import Failed
+from strongroom.agent.secrets import open_secrets
+from tests.agent.person import Person
+
+SECRET = "JBSWY3DPEHPK3PXP"
+
+
+def test_a_login_is_added_found_read_and_changed(ada: Person) -> None:
+    """The names in many spellings; a secret comes by standard input; a change is one version more."""
+    ada.add("GitHub", "hunter2", "username=ada", "url=https://github.com", "tags=work,code")
+    assert ada.said("get", "GitHub") == "hunter2\n"
+    for name in ("github", "Personal/GitHub", "sr://Personal/GitHub", "sr://personal/github/password"):
+        assert ada.said("get", name) == "hunter2\n"
+    assert ada.said("get", "GitHub", "username") == ada.said("get", "sr://Personal/GitHub/username") == "ada\n"
+    assert ada.said("get", "-n", "GitHub") == "hunter2"
+    [found] = ada.json("search", "git", "ADA")
+    assert (found["title"], found["type"], found["vault"], found["tags"]) == (
+        "GitHub",
+        "login",
+        "Personal",
+        ["work", "code"],
+    )
+    assert found["reference"] == "sr://Personal/GitHub"
+    assert "hunter2" not in json.dumps(found) + ada.said("list")
+    ada.said("edit", "GitHub", "password=-", "username=grace", stdin="hunter3")
+    assert ada.json("get", "GitHub")["item"]["username"] == "grace"
+    assert ada.said("get", "GitHub") == "hunter3\n"
+
+
+def test_what_is_not_there_or_ambiguous_has_its_own_exit_code(ada: Person) -> None:
+    """3 for what is not there, 7 for several, 2 for a reference that is none."""
+    ada.add("Twice", "one")
+    ada.add("Twice", "two")
+    assert [ada.run("get", *words).returncode for words in (["nothing"], ["Twice"], ["Twice", "nothing"])] == [3, 7, 7]
+    assert ada.run("get", "sr://Nowhere/x").returncode == 3
+    assert ada.run("get", "sr://x").returncode == 2
+    assert ada.run("get").returncode == 2
+    assert ada.run("search", "zzzz").returncode == 3
+
+
+@pytest.mark.parametrize("word", ["password=hunter2", "totp=JBSWY3DPEHPK3PXP"])
+def test_a_secret_on_the_command_line_is_refused(ada: Person, word: str) -> None:
+    """Others can see a command line: the sentence says how it is done, and nothing is written."""
+    done = ada.run("add", "login", "typed", word)
+    assert done.returncode == 2
+    assert f"{word.partition('=')[0]}=-" in done.stderr
+    assert word.partition("=")[2] not in done.stderr
+    assert ada.run("get", "typed").returncode == 3
+
+
+@pytest.mark.parametrize("words", [("unlock", "--password", "hunter2"), ("login", "--password", "hunter2")])
+def test_the_master_password_is_never_an_argument(ada: Person, words: tuple[str, ...]) -> None:
+    """Only `-` is taken, for standard input."""
+    done = ada.run(*words)
+    assert done.returncode == 2
+    assert "hunter2" not in done.stderr
+
+
+def test_a_deleted_item_and_an_old_version_come_back(ada: Person) -> None:
+    """`rm` asks first; `restore` with a reference is about items, and with a file about backups."""
+    ada.add("Bank", "first")
+    assert ada.run("rm", "Bank").returncode == 4
+    ada.said("rm", "Bank", "--yes")
+    assert ada.run("get", "Bank").returncode == 3
+    assert [one["title"] for one in ada.json("list", "--deleted")] == ["Bank"]
+    ada.said("restore", "sr://Personal/Bank")
+    assert ada.said("get", "Bank") == "first\n"
+    ada.said("edit", "Bank", "password=-", stdin="second")
+    versions = ada.json("history", "Bank")["versions"]
+    assert [one["current"] for one in versions][:2] == [True, False]
+    first = versions[-1]["version"]
+    assert ada.json("history", "Bank", "--version", str(first))["item"]["password"] == "first"
+    ada.said("restore", "sr://Personal/Bank", "--version", str(first))
+    assert ada.said("get", "Bank") == "first\n"
+    assert "backup" in ada.run("restore", "--help").stdout
+
+
+def test_one_time_codes(ada: Person) -> None:
+    """The code is a field, and `totp` says for how long it is good."""
+    ada.said("add", "totp", "Codes", "totp=-", stdin=SECRET)
+    told = ada.json("totp", "Codes")
+    assert len(told["code"]) == 6
+    assert 0 < told["seconds"] <= 30
+    assert ada.said("get", "Codes", "code").strip() in {told["code"], ada.json("totp", "Codes")["code"]}
+
+
+def test_a_file_goes_in_and_out_unchanged(ada: Person, tmp_path: Path) -> None:
+    """Bytes that are no text; the new file is for its owner alone, and nothing is replaced."""
+    content = bytes(range(256)) * 10
+    (tmp_path / "key.bin").write_bytes(content)
+    ada.said("add", "file", "Key", f"file=@{tmp_path / 'key.bin'}")
+    out = tmp_path / "out.bin"
+    ada.said("get", "Key", "--output", str(out))
+    assert out.read_bytes() == content
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert ada.run("get", "Key", "--output", str(out)).returncode == 2
+
+
+def test_an_item_comes_as_json_by_standard_input(ada: Person) -> None:
+    """Whole, members of other programs included; what does not fit is refused without showing a value."""
+    raw = {"type": "secret", "title": "Whole", "value": "deep", "future": {"kept": True}}
+    ada.said("add", "-", stdin=json.dumps(raw))
+    assert ada.json("get", "Whole")["item"] == raw
+    done = ada.run("add", "-", stdin=json.dumps({"type": "secret", "title": "Bad", "value": ["canary"]}))
+    assert done.returncode == 2
+    assert "canary" not in done.stderr
+
+
+def test_a_machine_reads_with_a_token_and_no_agent(ada: Person, tmp_path: Path) -> None:
+    """The token in a variable or in a file of its owner; it opens its vault, and nothing is asked of the agent."""
+    ada.add("Deploy", "s3cret", "username=bot")
+    token = ada.said("share-token", "Personal", "--name", "ci").strip()
+    machine = Person(tmp_path / "machine", ada.url)
+    variables = {"STRONGROOM_TOKEN": token, "STRONGROOM_URL": ada.url}
+    assert machine.said("get", "sr://Personal/Deploy", **variables) == "s3cret\n"
+    assert machine.said("get", "Deploy", "username", **variables) == "bot\n"
+    assert "Deploy" in machine.said("list", **variables)
+    assert not (tmp_path / "machine").exists()
+    file = tmp_path / "token"
+    file.write_text(f"{token}\n")
+    variables = {"STRONGROOM_TOKEN_FILE": str(file), "STRONGROOM_URL": ada.url}
+    file.chmod(0o644)
+    assert "chmod 600" in machine.run("get", "Deploy", **variables).stderr
+    file.chmod(0o600)
+    assert machine.said("get", "Deploy", **variables) == "s3cret\n"
+    assert machine.run("get", "sr://Other/Deploy", **variables).returncode == 3
+    ada.said("share-token", "--revoke", "ci")
+    assert machine.run("get", "Deploy", **variables).returncode == 6
+
+
+def test_programs_read_through_one_function(ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`open_secrets` gives items without values and the values of references, from the agent."""
+    ada.add("Program", "v4lue")
+    monkeypatch.setenv("STRONGROOM_HOME", str(ada.home))
+    for name in ("STRONGROOM_TOKEN", "STRONGROOM_TOKEN_FILE"):
+        monkeypatch.delenv(name, raising=False)
+    with open_secrets() as secrets:
+        [entry] = [one for one in secrets.items() if one["title"] == "Program"]
+        assert set(entry["fields"]) == {"password"}
+        assert "v4lue" not in str(entry)
+        assert secrets.read(["sr://Personal/Program/password"]) == {"sr://Personal/Program/password": "v4lue"}
+        with pytest.raises(Failed, match="sr://Personal/Program/nothing: ") as failed:
+            secrets.read(["sr://Personal/Program", "sr://Personal/Program/nothing"])
+        assert failed.value.code == "field_not_found"

@@ -1,0 +1,117 @@
+"""login, unlock, lock, logout, status: what is open, and what a locked agent gives."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from tests.agent.person import PASSWORD, Person, alive
+from tests.support.waiting import until
+
+
+def test_a_lock_ends_the_agent_and_forgets_everything(person: Person) -> None:
+    """After `lock` there is no process that could have a key; the password opens it again, a wrong one does not."""
+    person.add("GitHub", "hunter2")
+    pid = person.pid
+    person.lock()
+    assert not alive(pid)
+    assert person.json("status")["locked"] is True
+    done = person.run("get", "GitHub")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert person.run("unlock", "--password", "-", stdin="wrong\n").returncode == 6
+    assert person.run("get", "GitHub").returncode == 5
+    person.unlock()
+    assert person.said("get", "GitHub") == "hunter2\n"
+    assert person.pid != pid
+
+
+def test_it_locks_when_unused(person: Person) -> None:
+    """After the time that was asked for, and not before; `status` is no use."""
+    person.unlock("--lock-after", "1s")
+    pid = person.pid
+    until(lambda: not alive(pid), "the end of the agent")
+    assert person.json("status")["locked"] is True
+
+
+def test_without_a_server_everything_but_a_first_login_works(person: Person, tmp_path: Path) -> None:
+    """Unlock, read and write from the replica; the server's absence is said by sync, with its exit code."""
+    person.add("Before", "one")
+    person.said("sync")
+    person.lock()
+    settings = person.home / "account.json"
+    settings.write_text(settings.read_text().replace(person.url, "http://127.0.0.1:9"))
+    person.unlock()
+    assert person.said("get", "Before") == "one\n"
+    person.add("Offline", "two")
+    assert person.said("get", "Offline") == "two\n"
+    assert person.json("status")["pending"] == 1
+    assert person.run("logout").returncode == 9
+    person.lock()
+    settings.write_text(settings.read_text().replace("http://127.0.0.1:9", person.url))
+    person.unlock()
+    person.said("sync")
+    assert person.json("status")["pending"] == 0
+    other = Person(tmp_path / "second", person.url, person.email)
+    other.login()
+    assert other.said("get", "Offline") == "two\n"
+    other.close()
+
+
+def test_a_second_login_is_the_same_and_another_account_is_refused(person: Person) -> None:
+    """Nothing is lost by logging in twice; two accounts need two homes."""
+    person.add("GitHub", "hunter2")
+    person.login()
+    assert person.said("get", "GitHub") == "hunter2\n"
+    done = person.run("login", "other@example.com", "--password", "-", stdin=f"{PASSWORD}\n")
+    assert done.returncode == 9
+    assert "STRONGROOM_HOME" in done.stderr
+    person.said("sync")
+    person.said("logout")
+    assert sorted(path.name for path in person.home.iterdir()) == ["agent.lock", "agent.log"]
+    assert "Nobody is logged in" in person.said("status")
+
+
+def test_files_are_for_their_owner_alone(person: Person) -> None:
+    """The folder, and everything in it."""
+    assert stat.S_IMODE(person.home.stat().st_mode) == 0o700
+    for path in person.home.iterdir():
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path.name
+
+
+def test_a_first_use_says_what_to_do(stranger: Person) -> None:
+    """Every command says to log in, with the exit code for it; and `status` is no failure."""
+    for words in (["list"], ["get", "x"], ["sync"], ["unlock", "--password", "-"]):
+        done = stranger.run(*words, stdin="x\n")
+        assert done.returncode == 5, words
+        assert "strongroom login" in done.stderr
+    assert stranger.run("status").returncode == 0
+
+
+def test_a_conflict_is_shown_and_decided(person: Person, tmp_path: Path) -> None:
+    """Both sides are kept until one is chosen; the list names the fields, and shows no value."""
+    person.add("Shared", "base")
+    person.said("sync")
+    other = Person(tmp_path / "second", person.url, person.email)
+    other.login()
+    other.said("edit", "Shared", "password=-", stdin="theirs-canary")
+    settings = person.home / "account.json"
+    text = settings.read_text()
+    person.lock()
+    settings.write_text(text.replace(person.url, "http://127.0.0.1:9"))
+    person.unlock()
+    person.said("edit", "Shared", "password=-", stdin="mine-canary")
+    person.lock()
+    other.said("sync")
+    settings.write_text(text)
+    person.unlock()
+    person.said("sync")
+    shown = person.said("conflicts")
+    assert "Personal/Shared" in shown
+    assert "password" in shown
+    assert "canary" not in shown
+    assert person.json("status")["conflicts"] == 1
+    person.said("conflicts", "Shared", "--keep", "both")
+    person.said("sync")
+    assert person.json("status")["conflicts"] == 0
+    assert sorted(one["title"] for one in person.json("list")) == ["Shared", "Shared"]
+    other.close()
