@@ -150,8 +150,10 @@ def test_keys_reach_the_program_once() -> None:
     )
     with Terminal(program(text)) as terminal:
         terminal.wait_for(b"ready\r\n")
-        terminal.press(b"\x03")
-        terminal.wait_for(b"interrupted\r\n")
+        for _ in range(20):  # two signals that come at the same time would be one
+            terminal.press(b"\x03")
+            terminal.wait_for(b"interrupted\r\n")
+            assert b"interrupted" not in terminal.shown
         terminal.press(b"four\n")
         assert terminal.rest().count(b"interrupted") == 0
         assert terminal.process.returncode == 5

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -76,6 +78,15 @@ A=again
         "F": "a#b",
         "G": "sr://office/db/password",
     }
+
+
+def test_the_file_of_the_page_is_read() -> None:
+    """The example in docs/agents.md, word for word."""
+    page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text("utf-8")
+    [example] = [text for text in re.findall(r"```text\n(.*?)```", page, re.DOTALL) if "# app.env" in text]
+    found = env_file.parse(example, "app.env")
+    assert list(found) == ["DATABASE_HOST", "DATABASE_PASSWORD", "DATABASE_URL"]
+    assert references_in(found["DATABASE_URL"]) == [found["DATABASE_PASSWORD"]]
 
 
 def test_a_line_that_is_none_is_refused_and_not_shown() -> None:

@@ -71,11 +71,11 @@ def token_of_environment() -> str | None:
     if token and path:
         raise Failed("invalid", f"{TOKEN} and {TOKEN_FILE} are both set; set one of them.")
     if path:
-        return _read_file(path)
+        return read_token_file(path)
     return token.strip() if token else None
 
 
-def _read_file(path: str) -> str:
+def read_token_file(path: str) -> str:
     """A token from a file that only its owner can read."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -79,10 +79,7 @@ def read_trusted(path: str | os.PathLike[str]) -> str:
         if not stat.S_ISREG(found.st_mode):
             raise FileRefused(f"{path} is not a file.")
         require_trusted(path, found)
-        above = Path(os.path.abspath(path)).parent  # noqa: PTH100
-        folder = above.stat()
-        if not folder.st_mode & stat.S_ISVTX:
-            require_trusted(above, folder)
+        require_trusted_folder(target)
         data = file.read(_MOST + 1)
     if len(data) > _MOST:
         raise FileRefused(f"{path} is too long: more than {_MOST:,} bytes.")
@@ -90,6 +87,14 @@ def read_trusted(path: str | os.PathLike[str]) -> str:
         return data.decode()
     except UnicodeDecodeError:
         raise FileRefused(f"{path} is not text in UTF-8.") from None
+
+
+def require_trusted_folder(path: Path) -> None:
+    """Refuse a file if others could put another one in its place."""
+    above = Path(os.path.abspath(path)).parent  # noqa: PTH100 - without following links
+    folder = above.stat()
+    if not folder.st_mode & stat.S_ISVTX:  # in such a folder, only a file's owner can replace it
+        require_trusted(above, folder)
 
 
 def require_trusted(path: str | os.PathLike[str], found: os.stat_result) -> None:
