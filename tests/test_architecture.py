@@ -222,7 +222,7 @@ RUNS_AS_A_TASK = {
 IN_A_REQUEST = [
     path
     for path in sorted(SOURCE.rglob("*.py"))
-    if room_of(path) not in {"cli", "client"} and path not in RUNS_AS_A_TASK
+    if room_of(path) not in {"cli", "client", "mcp"} and path not in RUNS_AS_A_TASK
 ]
 
 

@@ -115,7 +115,7 @@ def exit_without_freeing_memory(code: object) -> None:
 
 
 def _preload() -> None:
-    """Import what processes of strongroom import, which is not the client.
+    """Import what processes of strongroom import, which is neither the client nor the library of MCP.
 
     A process of another user may not be able to read the files of Python: it finds nothing that is not here.
     """
@@ -134,7 +134,7 @@ def _preload() -> None:
     for one in ("asyncpg", "httptools", "uvloop", *late, *measuring):
         importlib.import_module(one)
     for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):
-        if not module.name.startswith(("strongroom.__main__", "strongroom.client")):
+        if not module.name.startswith(("strongroom.__main__", "strongroom.client", "strongroom.mcp")):
             importlib.import_module(module.name)
     strongroom.store.migrations.load()
     gc.freeze()

@@ -282,4 +282,10 @@ PEOPLE: Final = (
     Command("rotate", "make new keys for everything", "keeping:add_rotate"),
     Command("completion", "print the completion script of a shell", "completion:add_options"),
     Command("agent", "say where the agent is, or run it in the foreground", "keeping:add_agent"),
+    Command("run", "run a program with secrets in its environment", "programs:add_run"),
+    Command("read", "print the value of a reference", "programs:add_read"),
+    Command("inject", "fill a template with secrets", "programs:add_inject"),
+    Command("env", "print variables with secrets, for a shell", "programs:add_env"),
+    Command("credential", "the credential helper of git and docker", "credentials:add_options"),
+    Command("mcp", "let a model use secrets that it does not see", "mcp:add_options"),
 )

@@ -1,0 +1,60 @@
+"""The same commands for a person, whose agent holds the keys: unlocked, locked, and in one terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.agent.person import PASSWORD, STRONGROOM, Person
+from tests.mcp.model import Model
+from tests.support.machine import World
+from tests.support.terminal import Terminal
+
+SECRET = "pw-of-the-person-81"
+
+
+@pytest.fixture
+def person(world: World, tmp_path: Path) -> Iterator[Person]:
+    """Somebody with one item, whose agent is unlocked."""
+    made = Person(tmp_path / "home", world.url)
+    made.register()
+    made.add("Database", SECRET)
+    yield made
+    made.close()
+
+
+def test_programs_get_secrets_from_the_agent(person: Person, tmp_path: Path) -> None:
+    """run, read, inject and a model use what is unlocked, and are told when it is locked; a person unlocks."""
+    [item] = person.json("list")
+    reference = f"{item['reference']}/password"
+    assert person.said("read", "-n", reference) == SECRET
+    assert person.said("run", "--", "sh", "-c", "echo got $A", A=reference) == "got <masked>\n"
+    (tmp_path / "app.tmpl").write_text(f"{{{{ {reference} }}}}")
+    assert person.said("inject", "-i", "app.tmpl") == SECRET
+    policy = tmp_path / "mcp.toml"
+    policy.write_text(
+        f'items = ["sr://*/*"]\n[[command]]\nargv = ["/usr/bin/env"]\nenvironment = {{ A = "{reference}" }}\n'
+    )
+    policy.chmod(0o600)
+    environment = {"STRONGROOM_HOME": str(person.home)}
+    with Model(tmp_path / "model", environment, "--policy", str(policy)) as model:
+        assert [one["title"] for one in model.call("list_items").value["items"]] == ["Database"]
+        assert "A=<masked>\n" in model.call("run_command", argv=["/usr/bin/env"]).value["output"]
+        person.lock()
+        reply = model.call("run_command", argv=["/usr/bin/env"])
+        assert (reply.refused, "A person must run 'strongroom unlock'" in reply.text) == (True, True)
+        assert not person.running
+        done = person.run("run", "--", "touch", "started", A=reference)
+        assert (done.returncode, (tmp_path / "started").exists()) == (5, False)
+        command = [*STRONGROOM, "run", "--", "sh", "-c", "echo got $A"]
+        with Terminal(command, env=person.environment(A=reference), cwd=tmp_path) as terminal:
+            terminal.wait_for(b"Master password of")
+            terminal.press(PASSWORD.encode() + b"\n")
+            terminal.wait_for(b"got <masked>")
+            terminal.rest()
+            assert terminal.process.returncode == 0
+        assert not model.call("run_command", argv=["/usr/bin/env"]).refused
+    assert SECRET.encode() not in model.messages()
+    assert SECRET not in (person.home / "mcp.log").read_text()
