@@ -250,7 +250,8 @@ def test_git_gets_credentials_for_a_host_of_the_file(world: World) -> None:
         assert (done.returncode, done.stdout) == (0, "")
     for operation in ("store", "erase", "new"):
         assert strongroom(world, "credential", "git", operation, input=asked).returncode == 0
-    helper = f"!{shlex.join([*STRONGROOM, 'credential', 'git'])}"
+    program = "import sys; from strongroom.cli.credentials import git; sys.exit(git())"  # git-credential-strongroom
+    helper = f"!{shlex.join([sys.executable, '-c', program])}"
     filled = subprocess.run(
         ["git", "-c", "credential.helper=", "-c", f"credential.helper={helper}", "credential", "fill"],
         input=asked,
@@ -312,3 +313,9 @@ def test_a_token_in_a_file(world: World) -> None:
     path.chmod(0o640)
     done = processes.run(command, env=given, capture_output=True, text=True, check=False)
     assert (done.returncode, "Others can read the token file" in done.stderr) == (1, True)
+    of_systemd = given | {
+        "CREDENTIALS_DIRECTORY": str(world.home)
+    }  # where an access list shows as the group's permission
+    assert processes.run(command, env=of_systemd, capture_output=True, text=True, check=True).stdout == SECRETS["Wiki"]
+    path.chmod(0o644)
+    assert processes.run(command, env=of_systemd, capture_output=True, text=True, check=False).returncode == 1

@@ -81,9 +81,11 @@ def read_token_file(path: str) -> str:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise Failed("file", f"The token file {path} cannot be read: {error.strerror}.") from None
+    # systemd gives a service its credentials by an access list, which shows as a permission of the group.
+    of_systemd = os.path.dirname(os.path.abspath(path)) == os.environ.get("CREDENTIALS_DIRECTORY")
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
-        if stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_ISREG(found.st_mode) and stat.S_IMODE(found.st_mode) & (0o007 if of_systemd else 0o077):
             raise Failed("file", f"Others can read the token file {path}; run: chmod 600 {path}")
         try:
             return file.read(_MOST).decode().strip()
