@@ -114,6 +114,12 @@ def test_an_operators_command_says_what_to_install(light: Path, tmp_path: Path, 
     assert done.stderr.count("\n") == 1
 
 
+def test_mcp_says_what_to_install(light: Path, tmp_path: Path) -> None:
+    """Its library is an extra of its own."""
+    done = python(tmp_path, light, "-m", "strongroom", "mcp")
+    assert (done.returncode, done.stderr.count("\n"), "pip install 'strongroom[mcp]'" in done.stderr) == (2, 1, True)
+
+
 def test_peoples_commands_need_only_the_client(light: Path, tmp_path: Path) -> None:
     """Help, the version and the status come from an install of the client alone; so does a whole first use."""
     (tmp_path / "home").mkdir(mode=0o700)
@@ -136,6 +142,7 @@ def test_peoples_commands_need_only_the_client(light: Path, tmp_path: Path) -> N
         run("login", "light@example.com", "--server", address, "--register", "--password", "-", given="a b c d e f\n")
         run("add", "secret", "Light", "value=-", given="feather")
         assert run("get", "Light") == "feather\n"
+        assert run("inject", given="{{ sr://Personal/Light/value }}") == "feather"
         run("lock")
     finally:
         assert server.end() == 0

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
+import stat
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,3 +63,45 @@ def test_programs_get_secrets_from_the_agent(person: Person, tmp_path: Path) -> 
         assert not model.call("run_command", argv=["/usr/bin/env"]).refused
     assert SECRET.encode() not in model.messages()
     assert SECRET not in (person.home / "mcp.log").read_text()
+
+
+def test_the_page_runs_word_for_word(person: Person, tmp_path: Path) -> None:
+    """The first five minutes, a token for a machine, and one for a memory, as docs/agents.md has them."""
+    page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text("utf-8")
+    blocks = re.findall(r"```(sh|text)\n(.*?)```", page, re.DOTALL)
+    first, shown = next((one[1], blocks[at + 1][1]) for at, one in enumerate(blocks) if "app.env" in one[1])
+    [machine] = [text for _, text in blocks if "share-token ci" in text]
+    [memory] = [text for _, text in blocks if "share-token agents" in text]
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "strongroom").write_text(f'#!/bin/sh\nexec {shlex.join(STRONGROOM)} "$@"\n')
+    (tmp_path / "bin" / "strongroom").chmod(0o700)
+    environment = person.environment(PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+
+    def typed(script: str, **more: str) -> str:
+        done = subprocess.run(
+            ["sh", "-ec", script],
+            cwd=tmp_path,
+            env=environment | more,
+            input=SECRET,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert typed(first).endswith(shown)
+    token = typed(machine).splitlines()[-1]
+    typed(memory)
+    assert stat.S_IMODE((tmp_path / "memory.token").stat().st_mode) == 0o600
+    person.lock()
+    given = {"STRONGROOM_TOKEN": token, "STRONGROOM_URL": person.url}
+    assert typed("strongroom read sr://ci/Database/password", **given) == SECRET + "\n"
+    policy = tmp_path / "mcp.toml"
+    policy.write_text(f'[memory]\nurl = "{person.url}"\ntoken_file = "{tmp_path}/memory.token"\n')
+    policy.chmod(0o600)
+    with Model(tmp_path / "model", {"STRONGROOM_HOME": str(person.home)}, "--policy", str(policy)) as model:
+        noted = model.call("remember", text="a note").value["uid"]
+        assert [one["text"] for one in model.call("recall").value["memories"]] == ["a note"]
+        model.call("forget", uid=noted)
+        assert model.call("recall").value["memories"] == []

@@ -55,6 +55,8 @@ SLOW: Final = {
     "tests/operating/test_settings_file.py": 3,
     "tests/operating/test_systemd_unit.py": 4,
     "tests/operating/test_unfinished_backups.py::test_the_half_of_a_killed": 4,
+    "tests/programs/test_canaries.py::test_no_canary": 2,
+    "tests/programs/test_with_agent.py": 2,
     "tests/security/test_buffers.py": 3,
     "tests/security/test_code_guessing.py::test_a_wrong_code_takes_as_long": 2,
     "tests/security/test_decoding.py": 2,
