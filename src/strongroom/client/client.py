@@ -225,14 +225,19 @@ class Client(Part):
         self.lock()
         self._driver.close()
 
-    def save_session(self, path: str | os.PathLike[str], *, keyring: str | None = None) -> None:
+    def save_session(
+        self, path: str | os.PathLike[str], *, keyring: str | None = None, needs_password: bool = False
+    ) -> None:
         """Save the session in a file, so that `resume` continues it without the password.
 
         The file holds tokens and keys, sealed; only its owner can read it. With `keyring`, a name of your choice, the
         key to it lies in the operating system's keyring under that name. Without, it lies in the file, and nothing but
         the file's permissions protects it. `logout` deletes the file.
+
+        With `needs_password` the file alone opens nothing: `unlock` goes on with it, from a replica and with the
+        password, and `resume` does not.
         """
-        self._run(saved_sessions.save(self._core, path, keyring))
+        self._run(saved_sessions.save(self._core, path, keyring, needs_password=needs_password))
 
     def lock(self) -> None:
         """Forget every key and token. The session stays open on the server, and a file that it is saved in stays."""
@@ -466,12 +471,22 @@ class Client(Part):
 
         return Replica(unlock.open_replica(self._core, path, read_only=read_only), self._driver)
 
-    def unlock(self, path: str | os.PathLike[str], password: str, *, code: Code | None = None) -> None:
+    def unlock(
+        self,
+        path: str | os.PathLike[str],
+        password: str,
+        *,
+        code: Code | None = None,
+        session: str | os.PathLike[str] | None = None,
+    ) -> None:
         """Open the account from its replica, without the server; this client logs in by itself when it needs one.
 
-        `code` is the second factor of that login, as for `login`.
+        `code` is the second factor of that login, as for `login`. `session` is the path of a session that was saved
+        with `needs_password`: where it can be used, there is no login.
         """
         from strongroom.client.replica import unlock
 
         password, code = checked_secret(password, "password"), checked_code(code)
         self._run(unlock.unlock(self._core, path, password, FactorSource(code)))
+        if session is not None:
+            self._run(saved_sessions.join(self._core, session))

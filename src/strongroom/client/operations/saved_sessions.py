@@ -87,15 +87,19 @@ class SavedSession:
         return "SavedSession(...)"
 
 
-def save(core: Core, path: str | os.PathLike[str], service: str | None) -> Effects[None]:
+def save(
+    core: Core, path: str | os.PathLike[str], service: str | None, *, needs_password: bool = False
+) -> Effects[None]:
     """Save the session in a file, and keep it in step from now on."""
     if core.token is not None:
         raise Locked("A token is no session: keep the token itself, as a secret.")
     core.keyring()
     if service is not None and not checked_text(service, "keyring"):
         raise Invalid({"keyring": "must be a name for the entries in the keyring"})
+    if service is not None and needs_password:
+        raise Invalid({"keyring": "cannot be given with needs_password: the key then follows from the password"})
     access, refresh = yield from core.session.tokens()
-    file = yield from effects.compute(lambda: SessionFile.new(path, service))
+    file = yield from effects.compute(lambda: SessionFile.new(path, service, needs_password=needs_password))
     mine = _contents(core, core.session.url, access, refresh)
     try:
         memory = yield from _in_turn(file, effects.compute(lambda: _save(file, mine)))
@@ -108,7 +112,7 @@ def save(core: Core, path: str | os.PathLike[str], service: str | None) -> Effec
 def _save(file: SessionFile, mine: Contents) -> Memory:
     """Write the file. What an earlier session of this account has seen there is not forgotten."""
     try:
-        before, contents = SessionFile.open_(file.path)
+        before, contents = SessionFile.open_(file.path, SecretBytes(from_base64(mine.key)))
     except Locked:
         file.write(mine)
         return mine.memory
@@ -144,6 +148,21 @@ def use(core: Core, file: SessionFile, contents: Contents) -> None:
     core.email, core.ring, core.sealed, core.descriptor = contents.email, ring, contents.keyring, descriptor
     core.session.use_tokens(contents.access, contents.refresh)
     core.session.saved = SavedSession(core, file, contents.memory)
+
+
+def join(core: Core, path: str | os.PathLike[str]) -> Effects[None]:
+    """Go on with a saved session that opens with the keys that are here. Without one, the first request logs in."""
+    ring, found = core.keyring(), None
+    with suppress(Locked, Invalid):  # there is none, or its keys were rotated elsewhere: it is saved anew
+        found = yield from effects.compute(lambda: SessionFile.open_(path, ring.key))
+    if found is None:
+        return
+    file, contents = found
+    if (contents.url, contents.email) == (core.session.url, core.email):
+        seen = core.device.memory(contents.email, {entry.uid for entry in ring.vaults})
+        core.device.remember(contents.email, merged(contents.memory, seen))
+        core.session.use_tokens(contents.access, contents.refresh)
+        core.session.saved = SavedSession(core, file, contents.memory)
 
 
 def update(core: Core) -> Effects[None]:

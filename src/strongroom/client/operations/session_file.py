@@ -3,7 +3,8 @@
     {"format": "strongroom session 1", "id": "…", "service": null, "key": "…", "sealed": "…"}
 
 `sealed` is a box. Its key is in the operating system's keyring, under `service` and the id; or in the file itself, and
-then nothing but the file's permissions protects it. A file that others can read or replace is refused.
+then nothing but the file's permissions protects it; or nowhere, and then it follows from the account key, which the
+master password opens in the replica. A file that others can read or replace is refused.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from msgspec import Struct
 
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format import box, primitives
-from strongroom.client.format.encoding import from_url, items, label, text, to_url
+from strongroom.client.format.encoding import from_base64, from_url, items, label, text, to_url
+from strongroom.client.format.keys import derive
 from strongroom.client.format.primitives import KEY, SecretBytes, SecretText
 from strongroom.client.operations.device import Memory
 from strongroom.errors import Invalid
@@ -60,32 +62,38 @@ class _Envelope(Struct, frozen=True, kw_only=True):
 
 
 class SessionFile:
-    """A session file, by its path; `key` seals it."""
+    """A session file, by its path; `key` seals it. `needs_password`: the key follows from the account key."""
 
-    def __init__(self, path: Path, id_: str, key: bytes, service: str | None) -> None:
+    def __init__(self, path: Path, id_: str, key: bytes, service: str | None, *, needs_password: bool = False) -> None:
         self.path = path
         self.id = id_
         self._key = key
         self._service = service
+        self._needs_password = needs_password
 
     @classmethod
-    def new(cls, path: str | os.PathLike[str], service: str | None) -> SessionFile:
+    def new(cls, path: str | os.PathLike[str], service: str | None, *, needs_password: bool = False) -> SessionFile:
         """A file that is not written yet, with a fresh key; in the keyring, if there is a service."""
-        made = cls(Path(path).absolute(), to_url(primitives.random(16)), SecretBytes(primitives.random(KEY)), service)
+        id_, key = to_url(primitives.random(16)), SecretBytes(primitives.random(KEY))
+        made = cls(Path(path).absolute(), id_, key, service, needs_password=needs_password)
         _check_folder(made.path)
         if service is not None:
             _in_keyring("set_password", service, f"session {made.id}", SecretText(to_url(made._key)))
         return made
 
     @classmethod
-    def open_(cls, path: str | os.PathLike[str]) -> tuple[SessionFile, Contents]:
-        """A file and what it holds."""
+    def open_(cls, path: str | os.PathLike[str], account_key: bytes | None = None) -> tuple[SessionFile, Contents]:
+        """A file and what it holds. One that needs the password is opened with the account key."""
         where = Path(path).absolute()
         _check_folder(where)
         found = _read(where)
         if found is None:
             raise Locked(f"There is no saved session at {where.name}; log in.")
-        file = cls(where, found.id, _key_of(found, where), found.service)
+        needs_password = found.service is None and found.key is None
+        if needs_password and account_key is None:
+            raise Locked(f"The session at {where.name} opens with the password: unlock its replica.")
+        key = _derived(account_key or b"", found.id) if needs_password else _key_of(found, where)
+        file = cls(where, found.id, key, found.service, needs_password=needs_password)
         return file, file._opened(found)
 
     def read(self) -> Contents | None:
@@ -95,12 +103,14 @@ class SessionFile:
 
     def write(self, contents: Contents) -> None:
         """Replace the file in one step. It is on disk when this returns."""
+        if self._needs_password:
+            self._key = _derived(SecretBytes(from_base64(contents.key)), self.id)
         sealed = box.seal(self._key, primitives.random(KEY), msgspec.json.encode(contents), self._associated())
         envelope = _Envelope(
             format=FORMAT,
             id=self.id,
             service=self._service,
-            key=to_url(self._key) if self._service is None else None,
+            key=to_url(self._key) if self._service is None and not self._needs_password else None,
             sealed=to_url(sealed),
         )
         part = self.path.with_name(f"{self.path.name}.part")
@@ -250,6 +260,11 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _derived(account_key: bytes, id_: str) -> bytes:
+    """The key of a file that needs the password."""
+    return SecretBytes(derive(account_key, "session-file", text(id_)))
 
 
 def _key_of(found: _Envelope, path: Path) -> bytes:
