@@ -23,7 +23,7 @@ _FIELDS: Final = (
 
 def add_add(parser: argparse.ArgumentParser) -> None:
     """Add the options of `add`."""
-    parser.description = "Add an item. Its secret is asked for at the terminal, or read from standard input."
+    parser.description = "Add an item. Its secret is asked for at the terminal, generated, or read from standard input."
     parser.epilog = f"{_FIELDS} Types: {', '.join(_types())}."
     parser.add_argument("type", metavar="TYPE", help="the type, such as login; - reads a whole item as JSON")
     parser.add_argument("title", nargs="?", metavar="TITLE", help="what the item is called")
@@ -31,6 +31,7 @@ def add_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--vault", metavar="NAME", help="the vault; not needed if there is only one")
     parser.add_argument("--create-vault", action="store_true", help="make the vault if there is none of this name")
     parser.add_argument("--edit", action="store_true", help="open the item in an editor before it is added")
+    _add_generate(parser)
     asking.add_json(parser)
     parser.set_defaults(run=_add)
 
@@ -41,6 +42,7 @@ def add_edit(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _FIELDS
     parser.add_argument("item", metavar="ITEM", help="the item: its title, VAULT/TITLE, sr://VAULT/TITLE, or its id")
     parser.add_argument("fields", nargs="*", metavar="FIELD=VALUE", help="what to change; FIELD= empties a field")
+    _add_generate(parser)
     asking.add_json(parser)
     parser.set_defaults(run=_edit)
 
@@ -49,6 +51,12 @@ def _types() -> tuple[str, ...]:
     from strongroom.items import TYPES
 
     return tuple(TYPES)
+
+
+def _add_generate(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--generate", action="store_true", help="generate its secret, as 'strongroom generate' does without options"
+    )
 
 
 def _add(options: argparse.Namespace) -> int:
@@ -76,8 +84,10 @@ def _edit(options: argparse.Namespace) -> int:
     found = asking.ask("item", item=options.item)
     before, proof = found["item"], found["proof"]
     raw = json.loads(json.dumps(before))
-    if options.fields:
+    if options.fields or options.generate:
         _assign(raw, options.fields)
+        if options.generate:
+            _generate(raw)
     else:
         raw = _in_editor(raw)
     if raw == before:
@@ -86,7 +96,7 @@ def _edit(options: argparse.Namespace) -> int:
         try:
             told = asking.ask("replace", id=found["id"], proof=proof, item=raw)
         except CommandFailed as failed:
-            if options.fields or not prompts.has_terminal():
+            if options.fields or options.generate or not prompts.has_terminal():
                 raise
             terminal.print_error(str(failed))
             proof, raw = _again(found["id"], proof, raw)
@@ -218,7 +228,9 @@ def _complete(raw: dict[str, Any], given: set[str], options: argparse.Namespace)
     from strongroom.items import TYPES
 
     main = TYPES[options.type].MAIN
-    if main and not options.edit and not {main, "totp" if options.type == "totp" else main} & given:
+    if options.generate:
+        _generate(raw)
+    elif main and not options.edit and not {main, "totp" if options.type == "totp" else main} & given:
         if main == "notes":
             raw["notes"] = prompts.all_of_input() if not sys.stdin.isatty() else _written()
         elif main == "file":
@@ -234,6 +246,17 @@ def _written() -> str:
     from strongroom.cli import editor
 
     return editor.edit("", ".txt").rstrip("\n")
+
+
+def _generate(raw: dict[str, Any]) -> None:
+    """A new secret for the main field."""
+    from strongroom.items import TYPES
+    from strongroom.items.generator import generate_password
+
+    kind = TYPES.get(raw.get("type", ""))
+    if kind is None or kind.MAIN not in {"password", "value", "key"}:
+        raise CommandFailed("--generate makes the password of a login, the value of a secret or the key of an API.")
+    raw[kind.MAIN] = generate_password().value
 
 
 def _shown(name: str) -> str:

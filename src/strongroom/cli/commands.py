@@ -274,6 +274,7 @@ PEOPLE: Final = (
     Command("rm", "delete an item", "items:add_rm"),
     Command("restore", "restore a deleted item or an older version: sr://VAULT/ITEM", "items:add_restore"),
     Command("history", "list the versions of an item", "items:add_history"),
+    Command("generate", "generate a password or a passphrase", "generating:add_generate"),
     Command("sync", "send and fetch changes now", "keeping:add_sync"),
     Command("conflicts", "list and decide conflicts between devices", "keeping:add_conflicts"),
     Command("share-token", "make a token for a program or a machine", "keeping:add_share_token"),
