@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
+from strongroom.agent import paths
 from strongroom.agent.catalog import Catalog, Shelf
 from strongroom.agent.conversation import Conversation
 from strongroom.agent.log import Log
 from strongroom.client import Client, Progress, Refusal, Replica, Report, Unavailable
 from strongroom.client.errors import Locked
+from strongroom.errors import InvalidRefreshToken
 
 EVERY: Final = 60.0  # seconds between two syncs that nobody asked for
 
@@ -30,6 +32,8 @@ class Account:
         self._log = log
         self._nudged = threading.Event()
         self._closed = False
+        self._saved = False
+        self._doubt = False  # whether a sync that failed may have fetched something
 
     def start(self) -> None:
         """Sync from time to time, and soon after a change."""
@@ -40,19 +44,32 @@ class Account:
 
     def changed(self) -> None:
         """Something was written here: it is sent soon."""
-        self.catalog.forget()
         self._nudged.set()
 
     def sync(self, progress: Callable[[Progress], None] | None = None) -> Report:
         """Sync now."""
         try:
-            report = self.replica.sync(progress=progress)
+            report = self._sync(progress)
         except Refusal as refusal:
             self.problem = refusal.message
+            self._doubt = True
             raise
-        finally:
-            self.catalog.forget()
+        if self._doubt or report.pulled or report.renamed_vaults or report.conflicts:
+            self._doubt = False
+            self.catalog.refresh()
         self.problem, self.synced_at = None, time.time()
+        return report
+
+    def _sync(self, progress: Callable[[Progress], None] | None) -> Report:
+        """Sync; a session that has ended is replaced by one with the password, which is saved in its place."""
+        try:
+            report = self.replica.sync(progress=progress)
+        except InvalidRefreshToken:
+            self._saved = False
+            report = self.replica.sync(progress=progress)
+        if not self._saved:
+            self.client.save_session(paths.session(), needs_password=True)
+            self._saved = True
         return report
 
     def flush(self, seconds: float) -> bool:

@@ -69,20 +69,48 @@ class Catalog:
         self._shelves = shelves
         self._lock = threading.Lock()
         self._entries: list[Entry] | None = None
+        self._changes = 0  # how often something was put or dropped: a list that was begun before that is stale
 
     def forget(self) -> None:
         """Look again, because something has changed."""
-        self._entries = None
+        with self._lock:
+            self._changes += 1
+            self._entries = None
+
+    def refresh(self) -> None:
+        """Look again now; who asks meanwhile gets what was there before."""
+        while True:
+            begun = self._changes
+            found = self._look()
+            with self._lock:
+                if begun == self._changes:
+                    self._entries = found
+                    return
+
+    def put(self, entry: Entry) -> None:
+        """An item is new, or has changed."""
+        self.drop(entry.id, entry)
+
+    def drop(self, uid: str, entry: Entry | None = None) -> None:
+        """An item is gone, or another entry stands for it."""
+        with self._lock:
+            self._changes += 1
+            if self._entries is not None:
+                kept = [one for one in self._entries if one.id != uid]
+                self._entries = kept if entry is None else sorted([*kept, entry], key=_order)
+
+    def _look(self) -> list[Entry]:
+        found = [entry_of(one, shelf.vault) for shelf in self._shelves() for one in shelf.items]
+        return sorted(found, key=_order)
 
     def entries(self, vault: str | None = None) -> list[Entry]:
         """All items, those of one vault if it is named."""
-        with self._lock:
-            found = self._entries
-            if found is None:
-                found = [entry_of(one, shelf.vault) for shelf in self._shelves() for one in shelf.items]
-                found.sort(key=lambda one: (one.vault.casefold(), one.title.casefold(), one.id))
-                self._entries = found
-        return found if vault is None else [one for one in found if one.vault == self.shelf(vault).vault]
+        while (found := self._entries) is None:
+            self.refresh()
+        if vault is None:
+            return found
+        name = self.shelf(vault).vault
+        return [one for one in found if one.vault == name]
 
     def shelf(self, vault: str) -> Shelf:
         """The vault of this name; capitals do not matter where no name is the same."""
@@ -160,7 +188,14 @@ class _Titled(NamedTuple):
     entry: Entry
 
 
+def _order(entry: Entry) -> tuple[str, str, str]:
+    return entry.vault.casefold(), entry.title.casefold(), entry.id
+
+
 def _named(entries: list[Entry], name: str) -> Entry:
+    same = [one for one in entries if name in {one.title, one.id}]
+    if len(same) == 1:
+        return same[0]
     try:
         return find_item(name, (_Titled(one.id, Item(title=one.title), one) for one in entries)).entry
     except Refusal as refusal:

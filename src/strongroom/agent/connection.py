@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _socket as socket  # the module above it imports more than all else here together
 import os
-import socket
 import sys
 
 from strongroom.agent import paths
@@ -38,24 +38,27 @@ def ask(
     connected = _connect(start=operation in _STARTS)
     if connected is None:
         raise Failed("locked", _LOCKED)
-    with connected:
-        lines = Lines(connected)
-        try:
-            lines.send({"protocol": PROTOCOL, "operation": operation, **members})
-            while (message := lines.receive()) is not None:
-                if "result" in message:
-                    return message["result"]
-                if "error" in message:
-                    error = message["error"]
-                    raise Failed(error["code"], error["message"], error.get("details"))
-                if "question" in message:
-                    lines.send({"reply": None if question is None else question(message["question"])})
-                elif "notice" in message and notice is not None:
-                    notice(message["notice"])
-                elif "progress" in message and progress is not None:
-                    progress(message["progress"])
-        except (BrokenPipeError, ConnectionResetError):
-            pass
+    lines = Lines(connected)
+    try:
+        lines.send({"protocol": PROTOCOL, "operation": operation, **members})
+        while (message := lines.receive()) is not None:
+            if "result" in message:
+                return message["result"]
+            if "error" in message:
+                error = message["error"]
+                raise Failed(error["code"], error["message"], error.get("details"))
+            if "question" in message:
+                lines.send({"reply": None if question is None else question(message["question"])})
+            elif "notice" in message and notice is not None:
+                notice(message["notice"])
+            elif "progress" in message and progress is not None:
+                progress(message["progress"])
+    except (BrokenPipeError, ConnectionResetError):
+        pass
+    finally:
+        connected.close()
+    if operation == "lock":  # the end of the agent is the reply
+        return {"locked": True}
     raise Failed("locked", "The agent has ended before it replied; run: strongroom unlock")
 
 

@@ -100,6 +100,7 @@ def _resolve(operations: Operations, request: dict[str, Any], _: Conversation) -
         raise Failed("invalid", "A conflict is decided by mine, theirs or both; a refused change by discard or retry.")
     if not count and not everything:
         raise Failed("item_not_found", f"No conflict waits for {wanted!r}; run: strongroom conflicts")
+    account.catalog.refresh()
     account.changed()
     return {"decided": count}
 

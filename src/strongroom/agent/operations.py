@@ -35,6 +35,8 @@ class Operations:
         self.opening = threading.Lock()  # one login or unlock at a time
         self._used = _now()
         self._running = 0
+        self._counting = threading.Lock()
+        self._ending: Conversation | None = None
 
     @property
     def unlocked(self) -> bool:
@@ -59,9 +61,9 @@ class Operations:
         from strongroom.errors import Refusal
 
         if operation == "lock":
-            conversation.reply({"locked": True})
+            self._ending = conversation  # it is closed by the end of the process, and that is the reply
             return "locked"
-        self._running += 1
+        self._count(1)
         try:
             if operation not in _WITHOUT_KEYS:
                 self.unlocked_account()
@@ -81,10 +83,14 @@ class Operations:
         else:
             conversation.reply(result)
         finally:
-            self._running -= 1
+            self._count(-1)
             if operation != "status":
                 self._used = _now()
         return "logged out" if operation == "logout" and self.account is None else None
+
+    def _count(self, change: int) -> None:
+        with self._counting:
+            self._running += change
 
     def unlocked_account(self) -> Account:
         """The account; locked where there is none."""

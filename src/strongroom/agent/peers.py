@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import socket
+import _socket as socket
 import sys
 
 from strongroom.agent.protocol import Failed

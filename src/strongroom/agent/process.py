@@ -84,19 +84,25 @@ class Agent:
         self._selector.register(self._woken, selectors.EVENT_READ)
         started, slept = time.monotonic(), asleep()
         while not self._ending.is_set():
-            for key, _ in self._selector.select(_TICK):
-                if key.fileobj is self._listener:
-                    self._accept()
-                elif key.fileobj != self._woken:
-                    self._read(self._waiting[key.fileobj])  # type: ignore[index]
-            self._drop_slow()
+            ready = self._selector.select(_TICK)
             if asleep() - slept > _ASLEEP:
                 self.end("the machine was asleep")
             elif self._operations.idle_for_too_long():
                 self.end("not used")
             elif not self._operations.unlocked and time.monotonic() - started > _WITHOUT_KEYS:
                 self.end("nobody has unlocked it")
+            else:  # only now: what came in while it slept is not replied to
+                self._take(ready)
         self._close()
+
+    def _take(self, ready: list[tuple[selectors.SelectorKey, int]]) -> None:
+        """Accept connections, and read what has come."""
+        for key, _ in ready:
+            if key.fileobj is self._listener:
+                self._accept()
+            elif (waiting := self._waiting.get(key.fileobj)) is not None:  # type: ignore[call-overload]
+                self._read(waiting)
+        self._drop_slow()
 
     def end(self, why: str) -> None:
         """End soon; what is running may finish if it is quick."""
@@ -109,7 +115,8 @@ class Agent:
         """Let one connection in, if it is of this user. If there are too many, the oldest silent one goes."""
         try:
             connected, _ = self._listener.accept()
-        except OSError:
+        except OSError:  # no descriptor is left, or the other side has gone
+            time.sleep(0.01)
             return
         try:
             user = peer_user(connected)

@@ -92,7 +92,7 @@ def _sign_in(
     open_: Callable[[Client, Person], Any],
 ) -> Any:
     """Open a session with the server, and the replica. Another account that is logged in here is not replaced."""
-    settings = {"url": member(request, "url"), "email": member(request, "email")}
+    settings = {"url": member(request, "url").rstrip("/"), "email": member(request, "email")}
     settings |= {name: request[name] for name in ("insecure", "ca_file", "proxy") if request.get(name)}
     with operations.opening:
         _require_same(settings)
@@ -134,7 +134,7 @@ def _unlock(operations: Operations, request: dict[str, Any], conversation: Conve
         settings = read_settings()
         client, person = Client(settings["url"], **options_of(settings)), Person()
         try:
-            client.unlock(paths.replica(), password, code=person.code)
+            client.unlock(paths.replica(), password, code=person.code, session=paths.session())
             if operations.account is None:
                 return _use(operations, request, conversation, client, person, sync=False)
         except BaseException:

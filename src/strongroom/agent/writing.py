@@ -39,8 +39,10 @@ def _add(operations: Operations, request: dict[str, Any], _: Conversation) -> An
     account = operations.unlocked_account()
     vault = _vault(account, request)
     document = _items(account, vault, create=bool(request.get("create"))).create(_checked(request.get("item")))
+    entry = entry_of(document, vault)
+    account.catalog.put(entry)
     account.changed()
-    return entry_of(document, vault).shown()
+    return entry.shown()
 
 
 def _add_many(operations: Operations, request: dict[str, Any], _: Conversation) -> Any:
@@ -50,6 +52,7 @@ def _add_many(operations: Operations, request: dict[str, Any], _: Conversation) 
         raise Failed("invalid", f"The member items of the request must be a list of at most {_MOST:,} items.")
     vault, values = _vault(account, request), [_checked(one) for one in given]
     made = _items(account, vault, create=bool(request.get("create"))).create_many(values)
+    account.catalog.forget()
     account.changed()
     return [one.uid for one in made]
 
@@ -63,8 +66,10 @@ def _replace(operations: Operations, request: dict[str, Any], _: Conversation) -
     if document.proof != member(request, "proof"):
         raise Failed("document_conflict", "The item was changed meanwhile; nothing was written. Look at it again.")
     document = items.replace(document, _checked(request.get("item")))
+    entry = entry_of(document, entry.vault)
+    account.catalog.put(entry)
     account.changed()
-    return entry_of(document, entry.vault).shown()
+    return entry.shown()
 
 
 def _remove(operations: Operations, request: dict[str, Any], _: Conversation) -> Any:
@@ -74,6 +79,7 @@ def _remove(operations: Operations, request: dict[str, Any], _: Conversation) ->
     sent = account.flush(_TIME_TO_SEND)
     items = _items(account, entry.vault)
     items.delete(items.get(entry.id))
+    account.catalog.drop(entry.id)
     account.changed()
     return entry.shown() | {"restorable": sent}
 

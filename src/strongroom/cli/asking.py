@@ -28,6 +28,12 @@ def ask(operation: str, /, *, unlocks: bool = True, **members: Any) -> Any:
         return _ask(operation, members)
 
 
+def is_locked() -> bool:
+    """Whether there are no keys in memory."""
+    with failures():
+        return not connection.is_running() or bool(connection.ask("status")["locked"])
+
+
 def unlock() -> None:
     """Ask for the master password at the terminal, and unlock; a sentence where there is no terminal."""
     from strongroom.agent.settings import read_settings

@@ -244,7 +244,8 @@ def _agent(options: argparse.Namespace) -> int:
         from strongroom.agent.process import serve
 
         with asking.failures():
-            serve(lambda: terminal.print_error(f"the agent listens at {paths.socket()}"))
+            terminal.print_error(f"the agent listens at {paths.socket()}, and writes to {paths.log()}")
+            serve(lambda: None)
         return 0
     with asking.failures():
         told: dict[str, Any] = {"running": connection.is_running(), "socket": paths.socket(), "log": paths.log()}

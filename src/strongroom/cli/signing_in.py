@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -155,8 +156,11 @@ def _known() -> dict[str, Any]:
 
 
 def say_strength(password: str) -> None:
-    """Say how strong a new master password is; a weak one is refused by nobody but told."""
-    del password
+    """Say how strong a new master password is. A weak one is told, and not refused."""
+    from strongroom.cli import strength
+
+    if sys.stderr.isatty():
+        terminal.print_error(strength.sentence(password))
 
 
 def _unlock(options: argparse.Namespace) -> int:
@@ -180,7 +184,13 @@ def _lock(options: argparse.Namespace) -> int:
 def _logout(options: argparse.Namespace) -> int:
     if not _known():
         raise CommandFailed("Nobody is logged in here.", 5)
-    told = asking.ask("logout", everywhere=options.everywhere, force=options.force)
+    if options.force and asking.is_locked():  # the password may be lost: then at least nothing stays here
+        from strongroom.agent.settings import remove_everything
+
+        remove_everything()
+        told = {"ended": False}
+    else:
+        told = asking.ask("logout", everywhere=options.everywhere, force=options.force)
     sentence = "Logged out; the copy on this device is deleted."
     if not told["ended"]:
         sentence += " The server was not reached: end the session from another device."
