@@ -25,6 +25,7 @@ class Person:
     """A person with one device. Commands run as processes; the agent is the real one."""
 
     def __init__(self, home: Path, url: str, email: str | None = None) -> None:
+        home.parent.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.url = url
         self.email = email or f"person{next(_numbers)}-{os.getpid()}@example.com"

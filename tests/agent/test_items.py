@@ -152,3 +152,19 @@ def test_programs_read_through_one_function(ada: Person, monkeypatch: pytest.Mon
         with pytest.raises(Failed, match="sr://Personal/Program/nothing: ") as failed:
             secrets.read(["sr://Personal/Program", "sr://Personal/Program/nothing"])
         assert failed.value.code == "field_not_found"
+
+
+def test_secrets_are_generated(ada: Person) -> None:
+    """With their strength; an item can have a new one at once, and nobody types it."""
+    told = ada.json("generate", "--length", "30")
+    assert len(told["value"]) == 30
+    assert told["bits"] > 180
+    assert len(ada.said("generate", "--words", "4", "--separator", " ").split()) == 4
+    assert ada.run("generate", "--length", "5").returncode == 2
+    assert ada.run("generate", "--words", "4", "--no-symbols").returncode == 2
+    ada.said("add", "login", "Fresh", "--generate")
+    first = ada.said("get", "Fresh")
+    ada.said("edit", "Fresh", "--generate")
+    assert len(first) == len(ada.said("get", "Fresh")) == 21
+    assert ada.said("get", "Fresh") != first
+    assert ada.run("add", "card", "Card", "--generate").returncode == 2

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.agent.person import PASSWORD, Person, alive
@@ -71,6 +73,14 @@ def test_a_second_login_is_the_same_and_another_account_is_refused(person: Perso
     assert "Nobody is logged in" in person.said("status")
 
 
+def test_a_forgotten_password_does_not_keep_the_copy_on_the_device(person: Person) -> None:
+    """`logout --force` deletes it without the keys, and says that the session is still open on the server."""
+    person.lock()
+    assert person.run("logout").returncode == 5
+    assert "end the session from another device" in person.said("logout", "--force")
+    assert sorted(path.name for path in person.home.iterdir()) == ["agent.lock", "agent.log"]
+
+
 def test_files_are_for_their_owner_alone(person: Person) -> None:
     """The folder, and everything in it."""
     assert stat.S_IMODE(person.home.stat().st_mode) == 0o700
@@ -115,3 +125,30 @@ def test_a_conflict_is_shown_and_decided(person: Person, tmp_path: Path) -> None
     assert person.json("status")["conflicts"] == 0
     assert sorted(one["title"] for one in person.json("list")) == ["Shared", "Shared"]
     other.close()
+
+
+ASLEEP = """
+import sys
+from pathlib import Path
+from strongroom.agent import process
+process.asleep = lambda: float(Path(sys.argv[1]).read_text())
+process.serve(lambda: None)
+"""
+
+
+def test_it_locks_when_the_machine_was_asleep(person: Person, tmp_path: Path) -> None:
+    """The clock of this test says how long: a moment is no sleep, and some seconds are."""
+    person.add("GitHub", "hunter2")
+    person.lock()
+    clock = tmp_path / "asleep"
+    clock.write_text("100.0")
+    command = [sys.executable, "-c", ASLEEP, str(clock)]
+    with subprocess.Popen(command, env=person.environment()) as agent:
+        until((person.home / "agent.sock").exists, "the agent to listen")
+        person.unlock()
+        clock.write_text("101.0")
+        assert person.said("get", "GitHub") == "hunter2\n"
+        clock.write_text("111.0")
+        assert person.run("get", "GitHub").returncode == 5
+        assert agent.wait(60) == 0
+    assert "asleep" in (person.home / "agent.log").read_text()

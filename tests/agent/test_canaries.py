@@ -1,0 +1,140 @@
+"""Secrets go through every command: none is seen in a list of processes, in a log, or in a file that stays."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.agent.person import PASSWORD, Person
+from tests.support.sampling import LONG
+from tests.support.waiting import until
+
+COUNT = 50 if LONG else 16
+
+
+class Watch:
+    """Reads the arguments and the environments of all processes, again and again."""
+
+    def __init__(self, canaries: list[str]) -> None:
+        self._canaries = [one.encode() for one in canaries]
+        self._ended = threading.Event()
+        self.looks = 0
+        self.seen: set[str] = set()
+
+    def _look(self) -> None:
+        while not self._ended.is_set():
+            self.looks += 1
+            time.sleep(0.01)
+            for process in os.scandir("/proc"):
+                if not process.name.isdigit() or process.name == str(os.getpid()):
+                    continue
+                for what in ("cmdline", "environ"):
+                    with contextlib.suppress(OSError):
+                        text = Path(process.path, what).read_bytes()
+                        self.seen |= {f"{what}: {one!r}" for one in self._canaries if one in text}
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        thread = threading.Thread(target=self._look)
+        thread.start()
+        try:
+            yield
+        finally:
+            self._ended.set()
+            thread.join()
+
+
+def holding(folder: Path, canaries: list[str]) -> list[str]:
+    """The files below a folder that hold one of the secrets."""
+    wanted = [one.encode() for one in canaries]
+    return [
+        path.name for path in folder.rglob("*") if path.is_file() and any(one in path.read_bytes() for one in wanted)
+    ]
+
+
+def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
+    """Secrets of many types (fifty in the soak), the master password, a token, by editor and by clipboard too."""
+    canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(COUNT)]
+    temporary, programs = tmp_path / "temporary", tmp_path / "programs"
+    temporary.mkdir()
+    programs.mkdir()
+    clipboard = tmp_path / "clipboard"
+    (programs / "xclip").write_text(f'#!/bin/sh\ncase "$*" in *-o*) cat {clipboard} ;; *) cat > {clipboard} ;; esac\n')
+    editor = programs / "editor"
+    editor.write_text(f'#!/bin/sh\ncp "$1" "$1~"; sed -i s/{canaries[0]}/{canaries[1]}/ "$1"\n')
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    place = {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(temporary), "EDITOR": str(editor), "DISPLAY": ":9"}
+    place["PATH"] = f"{programs}:{os.environ['PATH']}"
+    place["PYTHONNODEBUGRANGES"] = "1"  # a true start, so that a command has arguments and variables of its own
+    watch = Watch([*canaries[2:], PASSWORD])  # the editor of this test has two of them in its own program
+    with watch.watching():
+        person.said("add", "login", "Edited", "password=-", stdin=canaries[0], **place)
+        person.said("edit", "Edited", **place)
+        assert person.said("get", "Edited", **place).strip() == canaries[1]
+        person.said("add", "note", "Note", stdin=canaries[2], **place)
+        person.said("add", "card", "Card", "number=-", stdin=canaries[3], **place)
+        person.said("add", "api-credential", "Api", "key=-", stdin=canaries[4], **place)
+        person.said("add", "secret", "Own", "value=-", stdin=canaries[5], **place)
+        person.said("edit", "Own", "extra=-", stdin=canaries[6], **place)
+        for number, one in enumerate(canaries[7:]):
+            person.said("add", "secret", f"Secret {number}", "value=-", stdin=one, **place)
+        for number, one in enumerate(canaries[7:12]):
+            assert person.said("get", f"Secret {number}", **place).strip() == one
+        person.said("copy", "Own", "--clear-after", "1", **place)
+        assert clipboard.read_text() == canaries[5]
+        token = person.said("share-token", "Personal", "--name", "ci", **place).strip()
+        for words in (["list"], ["search", "own"], ["history", "Own"], ["conflicts"], ["sync"], ["status"]):
+            told = person.said(*words, **place)
+            assert not [one for one in canaries if one in told], words
+        person.said("rm", "Own", "--yes", **place)
+        assert "canary" not in person.said("list", "--deleted", **place)
+        person.said("restore", "sr://Personal/Own", **place)
+        person.lock()
+        person.unlock()
+    assert watch.looks > 10
+    assert watch.seen == set()
+    canaries += [PASSWORD, token]
+    assert holding(person.home, canaries) == []
+    assert holding(temporary, canaries) == []
+    assert [*temporary.iterdir()] == []
+
+
+def test_the_watch_can_see(tmp_path: Path) -> None:
+    """A secret in an argument, in a variable or in a file is found: the test above can fail."""
+    watch = Watch(["canary-in-argv", "canary-in-environ"])
+    with watch.watching():
+        subprocess.run(
+            [sys.executable, "-S", "-c", "import time; time.sleep(1)", "canary-in-argv"],
+            env={"X": "canary-in-environ"},
+            check=True,
+        )
+    assert len(watch.seen) == 2
+    (tmp_path / "log").write_text("a canary-in-argv")
+    assert holding(tmp_path, ["canary-in-argv"]) == ["log"]
+
+
+def test_the_editors_file_is_private_and_wiped_when_the_command_is_ended(person: Person, tmp_path: Path) -> None:
+    """While the editor is open, only the owner can read the file; after a signal it is gone."""
+    person.add("GitHub", "hunter2")
+    editor, told = tmp_path / "editor", tmp_path / "told"
+    editor.write_text(
+        f'#!/bin/sh\nstat -c "%a %n" "$1" "$(dirname "$1")" > {told}.part; mv {told}.part {told}; exec sleep 60\n'
+    )
+    editor.chmod(0o755)
+    command = [sys.executable, "-m", "strongroom", "edit", "GitHub"]
+    with subprocess.Popen(command, env=person.environment(EDITOR=str(editor)), stdin=subprocess.DEVNULL) as editing:
+        text = until(lambda: told.exists() and told.read_text(), "the editor")
+        (mode, file), (folder_mode, folder) = (line.split(" ", 1) for line in str(text).splitlines())
+        assert (mode, folder_mode) == ("600", "700")
+        assert "hunter2" in Path(file).read_text()
+        editing.terminate()
+        assert editing.wait(60) == 128 + signal.SIGTERM
+    assert not Path(folder).exists()

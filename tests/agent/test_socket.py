@@ -1,0 +1,290 @@
+"""The agent's socket against other users, links, files that a killed agent left, many connections and bad requests."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from tests.agent.person import Person, alive
+from tests.support.other_user import NOBODY, as_root, public_folder
+from tests.support.sampling import LONG
+from tests.support.waiting import until
+
+STATUS = b'{"protocol":"1","operation":"status"}\n'
+
+
+@pytest.fixture
+def public(url: str) -> Iterator[Person]:
+    """Somebody whose home lies where other users can look for it."""
+    with public_folder() as folder:
+        made = Person(folder / "home", url)
+        made.register()
+        yield made
+        made.close()
+
+
+def sent(path: Path, line: bytes) -> bytes:
+    """What the agent says to a line."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connected:
+        connected.connect(str(path))
+        connected.sendall(line)
+        return b"".join(iter(lambda: connected.recv(1 << 16), b""))
+
+
+@contextmanager
+def as_nobody(run: Callable[[], object]) -> Iterator[Callable[[], str]]:
+    """Run a function in a process of another user; what it says, line by line."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            os.dup2(write, 1)
+            os.write(1, f"{run()}\n".encode())
+        except OSError as error:
+            os.write(1, f"{type(error).__name__}\n".encode())
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as told:
+        yield lambda: told.readline().rstrip("\n")
+    os.waitpid(pid, 0)
+
+
+def asks(place: Path) -> bytes:
+    """What the agent at a place says to a request."""
+    with socket.socket(socket.AF_UNIX) as connected:
+        connected.settimeout(30)
+        connected.connect(str(place))
+        connected.sendall(STATUS)
+        return connected.recv(1000)
+
+
+def listens(place: Path) -> bytes:
+    """What the first command sends to a false agent."""
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+        listener.listen()
+        os.write(1, b"listening\n")
+        connected, _ = listener.accept()
+        connected.settimeout(30)
+        return connected.recv(1000)
+
+
+@as_root
+def test_another_user_gets_nothing(public: Person) -> None:
+    """Neither past the folder, nor where somebody has opened folder and socket to all: the peer is checked."""
+    place = public.home / "agent.sock"
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    with as_nobody(lambda: asks(place)) as told:
+        assert told() == "PermissionError"
+    public.home.chmod(0o755)
+    place.chmod(0o666)
+    with as_nobody(lambda: asks(place)) as told:
+        assert told() in {"b''", "ConnectionResetError", "BrokenPipeError"}
+    assert f"refused a connection of the user {NOBODY}" in (public.home / "agent.log").read_text()
+    done = public.run("status")
+    assert (done.returncode, "chmod 700" in done.stderr) == (1, True)
+    public.home.chmod(0o700)
+    assert public.json("status")["locked"] is False
+
+
+@as_root
+def test_nothing_is_sent_to_another_users_socket(url: str) -> None:
+    """A link that leads to a socket of somebody else: the command notices who listens, and sends no byte."""
+    with public_folder() as folder:
+        shared = folder / "shared"
+        shared.mkdir()
+        shared.chmod(0o777)
+        person = Person(folder / "home", url)
+        person.home.mkdir(mode=0o700)
+        (person.home / "agent.sock").symlink_to(shared / "evil")
+        with as_nobody(lambda: listens(shared / "evil")) as told:
+            assert told() == "listening"
+            done = person.run("login", "a@example.com", "--server", url, "--password", "-", stdin="canary\n")
+            assert (done.returncode, "Another user of this machine listens" in done.stderr) == (1, True)
+            assert told() == "b''"
+
+
+def test_a_folder_that_is_a_link_is_refused(stranger: Person, tmp_path: Path) -> None:
+    """Its owner could be anybody."""
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    stranger.home.symlink_to(tmp_path / "elsewhere")
+    done = stranger.run("unlock", "--password", "-", stdin="x\n")
+    done = stranger.run("login", "a@example.com", "--server", "http://127.0.0.1:9", "--password", "-", stdin="x\n")
+    assert (done.returncode, "symbolic link" in done.stderr) == (1, True)
+    assert not [*(tmp_path / "elsewhere").iterdir()]
+
+
+@as_root
+def test_a_folder_of_another_user_is_refused(stranger: Person) -> None:
+    """What lies in it is theirs."""
+    stranger.home.mkdir(mode=0o700)
+    os.chown(stranger.home, NOBODY, NOBODY)
+    done = stranger.run("login", "a@example.com", "--server", "http://127.0.0.1:9", "--password", "-", stdin="x\n")
+    assert (done.returncode, "another user" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder"])
+def test_what_is_no_socket_is_not_replaced(person: Person, kind: str, tmp_path: Path) -> None:
+    """A sentence says what is in the way, and it stays as it is."""
+    person.lock()
+    place, other = person.home / "agent.sock", tmp_path / "other"
+    other.write_text("mine")
+    if kind == "file":
+        place.write_text("mine")
+    elif kind == "link":
+        place.symlink_to(other)
+    else:
+        place.mkdir()
+    done = person.run("unlock", "--password", "-", stdin="x\n")
+    assert (done.returncode, str(place) in done.stderr) == (1, True)
+    assert other.read_text() == "mine"
+    assert place.is_symlink() or place.is_dir() or place.read_text() == "mine"
+    place.rmdir() if kind == "folder" else place.unlink()
+
+
+def test_a_killed_agent_leaves_nothing_in_the_way(person: Person) -> None:
+    """Its socket and its lock stay in the folder: it is locked, and the next one takes their place."""
+    person.add("GitHub", "hunter2")
+    os.kill(pid := person.pid, signal.SIGKILL)
+    until(lambda: not alive(pid), "the end of the agent")
+    assert (person.home / "agent.sock").is_socket()
+    assert person.run("get", "GitHub").returncode == 5
+    person.unlock()
+    assert person.said("get", "GitHub") == "hunter2\n"
+
+
+def test_two_starts_at_once_make_one_agent(person: Person) -> None:
+    """Both commands succeed, and one process serves."""
+    person.lock()
+    command = [sys.executable, "-m", "strongroom", "unlock", "--password", "-"]
+    both = [
+        subprocess.Popen(command, env=person.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    for one in both:
+        out, _ = one.communicate("correct horse battery staple\n", timeout=60)
+        assert (one.returncode, out.startswith("Unlocked")) == (0, True)
+    assert person.json("status")["locked"] is False
+
+
+@pytest.mark.parametrize("descriptors", [None, 200])
+def test_a_thousand_connections_keep_nobody_out(person: Person, descriptors: int | None) -> None:
+    """Silent connections cost little; where descriptors are few, the oldest go first; a command is served meanwhile."""
+    person.add("GitHub", "hunter2")
+    person.lock()
+    if descriptors is None:
+        person.unlock()
+    else:
+        words = f"ulimit -n {descriptors}; exec {sys.executable} -m strongroom unlock --password -"
+        given = "correct horse battery staple\n"
+        subprocess.run(["bash", "-c", words], env=person.environment(), input=given, text=True, check=True)
+    pid = person.pid
+    silent = []
+    try:
+        for _ in range(1_000):
+            one = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+            silent.append(one)
+            one.connect(str(person.home / "agent.sock"))
+            with suppress(BrokenPipeError):  # it was the oldest already
+                one.send(b'{"protocol"')
+        assert person.said("get", "GitHub") == "hunter2\n"
+    finally:
+        for one in silent:
+            one.close()
+    assert person.said("get", "GitHub") == "hunter2\n"
+    assert person.pid == pid
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"\n",
+        b"[]\n",
+        b"{\n",
+        b"\xff\xfe\n",
+        b'"x"\n',
+        b"[" * 100_000 + b"\n",
+        b'{"protocol":"1","operation":"nothing"}\n',
+        b'{"protocol":"1","operation":["get"]}\n',
+        b'{"protocol":"1","operation":"get"}\n',
+        b'{"protocol":"1","operation":"get","item":7}\n',
+        b'{"protocol":"1","operation":"read","references":"x"}\n',
+        b'{"protocol":"1","operation":"read","references":[1]}\n',
+        b'{"protocol":"1","operation":"add","item":{"type":"login","title":["canary"]}}\n',
+        b'{"protocol":"2","operation":"get","item":"canary"}\n',
+    ],
+)
+def test_a_bad_request_is_a_sentence(ada: Person, line: bytes) -> None:
+    """And neither the end of the agent, nor a traceback, nor a copy of what was sent."""
+    told = json.loads(sent(ada.home / "agent.sock", line))
+    assert told["error"]["code"] in {"invalid", "protocol"}
+    assert "canary" not in told["error"]["message"]
+    assert "result" in json.loads(sent(ada.home / "agent.sock", STATUS))
+
+
+def test_a_change_that_was_made_meanwhile_is_not_overwritten(ada: Person) -> None:
+    """What was read is named by its proof: with the proof of before, nothing is written."""
+    ada.add("Raced", "first")
+    seen = ada.json("get", "Raced")
+    ada.said("edit", "Raced", "password=-", stdin="second")
+    request = {"protocol": "1", "operation": "replace", "id": seen["id"], "proof": seen["proof"], "item": seen["item"]}
+    told = json.loads(sent(ada.home / "agent.sock", json.dumps(request).encode() + b"\n"))
+    assert told["error"]["code"] == "document_conflict"
+    assert ada.said("get", "Raced") == "second\n"
+
+
+def test_a_kill_at_any_step_loses_nothing_that_was_acknowledged(person: Person) -> None:
+    """Items are added while the agent is killed; what a command has called added is there afterwards."""
+    added: list[str] = []
+    for round_ in range(6 if LONG else 2):
+        pid = person.pid
+        code = f"import os, time; time.sleep({0.15 + 0.11 * round_}); os.kill({pid}, 9)"
+        with subprocess.Popen([sys.executable, "-S", "-c", code]):
+            for number in range(30):
+                title = f"item {round_} {number}"
+                if person.run("add", "login", title, "password=-", stdin=title).returncode == 0:
+                    added.append(title)
+                if not alive(pid):
+                    break
+        until(lambda pid=pid: not alive(pid), "the end of the agent")  # type: ignore[misc]
+        person.unlock()
+    held = {one["title"] for one in person.json("list")}
+    assert set(added) <= held
+    assert added
+    assert person.said("get", added[-1]).strip() == added[-1]
+
+
+def test_the_agent_leaves_no_dump_and_has_nothing_of_the_caller(person: Person) -> None:
+    """No core dump, no terminal, a folder of its own, and of the environment only what it needs."""
+    person.lock()
+    person.said("unlock", "--password", "-", stdin="correct horse battery staple\n", CANARY_SECRET="in the environment")
+    process = Path(f"/proc/{person.pid}")
+    assert "Max core file size        0                    0" in (process / "limits").read_text()
+    assert b"in the environment" not in (process / "environ").read_bytes()
+    assert (process / "cwd").readlink() == Path("/")
+    assert {(process / "fd" / number).readlink() for number in "012"} == {Path("/dev/null")}
+
+
+def test_a_module_in_the_current_folder_is_not_run(stranger: Person, tmp_path: Path) -> None:
+    """The agent is started with no regard to what lies in the folder of the command."""
+    for name in ("json.py", "socket.py", "strongroom.py"):
+        (tmp_path / name).write_text("import os; os.mkdir('planted')")
+    stranger.run("login", "a@example.com", "--server", "http://127.0.0.1:9", "--password", "-", stdin="x\n")
+    assert (stranger.home / "agent.sock").exists()
+    assert not (tmp_path / "planted").exists()
+    assert not (stranger.home / "planted").exists()
+    stranger.said("lock")
