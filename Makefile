@@ -208,6 +208,7 @@ generate: .venv/.dev
 	$(BIN)/python -m tools.generate_blocking
 	$(BIN)/python -m tools.generate_client_reference
 	$(BIN)/python -m tools.generate_javascript_reference
+	$(BIN)/python -m tools.generate_man_page
 
 # --universal: one lock for every platform. The lock holds versions and hashes and names no host.
 lock:

@@ -10,7 +10,12 @@ from types import ModuleType
 import pytest
 
 from strongroom import client, errors
-from tools import generate_blocking, generate_client_reference, generate_javascript_reference
+from tools import (
+    generate_blocking,
+    generate_client_reference,
+    generate_javascript_reference,
+    generate_man_page,
+)
 
 
 @pytest.mark.parametrize("source", generate_blocking.FILES, ids=lambda path: path.name)
@@ -34,6 +39,14 @@ def test_a_planted_change_is_seen(source: Path, tmp_path: Path) -> None:
 def test_the_client_reference_is_up_to_date() -> None:
     """A change of the client's public names, signatures or documentation is seen in docs/client-api.md."""
     assert generate_client_reference.PAGE.read_text("utf-8") == generate_client_reference.page(), "run make generate"
+
+
+def test_the_man_page_is_up_to_date() -> None:
+    """A change of a command, an option or its help is seen in docs/strongroom.1, and every command is there."""
+    made = generate_man_page.page()
+    assert generate_man_page.PAGE.read_text("utf-8") == made, "run make generate"
+    for command in ("login", "get", "share\\-token", "serve", "users"):
+        assert f"\n.SS {command}\n" in made
 
 
 def test_everything_that_a_program_names_is_exported() -> None:
