@@ -90,6 +90,9 @@ def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
             assert person.said("get", f"Secret {number}", **place).strip() == one
         person.said("copy", "Own", "--clear-after", "1", **place)
         assert clipboard.read_text() == canaries[5]
+        until(lambda: not clipboard.read_text(), "the clipboard to be cleared")
+        person.said("copy", "Own", "--clear-after", "1", **place)
+        clipboard.write_text("something else")
         token = person.said("share-token", "Personal", "--name", "ci", **place).strip()
         for words in (["list"], ["search", "own"], ["history", "Own"], ["conflicts"], ["sync"], ["status"]):
             told = person.said(*words, **place)
@@ -100,6 +103,7 @@ def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
         person.lock()
         person.unlock()
     assert watch.looks > 10
+    assert clipboard.read_text() == "something else"  # it is not ours to clear
     assert watch.seen == set()
     canaries += [PASSWORD, token]
     assert holding(person.home, canaries) == []

@@ -156,6 +156,13 @@ def test_what_is_no_socket_is_not_replaced(person: Person, kind: str, tmp_path: 
     place.rmdir() if kind == "folder" else place.unlink()
 
 
+def test_a_command_of_another_release_can_lock(person: Person) -> None:
+    """Whatever its protocol: that is how somebody gets rid of an agent that is older than their command."""
+    pid = person.pid
+    assert sent(person.home / "agent.sock", b'{"protocol":"0","operation":"lock"}\n') == b""
+    until(lambda: not alive(pid), "the end of the agent")
+
+
 def test_a_killed_agent_leaves_nothing_in_the_way(person: Person) -> None:
     """Its socket and its lock stay in the folder: it is locked, and the next one takes their place."""
     person.add("GitHub", "hunter2")

@@ -50,9 +50,11 @@ class Operations:
     def find(self, request: dict[str, Any]) -> str:
         """The operation of a request, if there is one."""
         operation = request.get("operation")
+        if operation == "lock":  # by a command of any release
+            return "lock"
         if request.get("protocol") != PROTOCOL:
             raise Failed("protocol", "The agent is of another release; run: strongroom lock, and then this again.")
-        if not isinstance(operation, str) or (operation != "lock" and operation not in self._table()):
+        if not isinstance(operation, str) or operation not in self._table():
             raise Failed("invalid", "The agent does not know this operation.")
         return operation
 
