@@ -14,10 +14,17 @@ from tests.support.sampling import DAY
 
 # Tests that take more than a second of processor time, and how many days pass from one turn to the next.
 SLOW: Final = {
+    "tests/agent/test_canaries.py": 2,
+    "tests/agent/test_first_day.py": 2,
+    "tests/agent/test_page.py": 2,
+    "tests/agent/test_second_factor.py": 2,
+    "tests/agent/test_sessions.py": 2,
+    "tests/agent/test_socket.py": 2,
     "tests/cli/test_backup.py::test_memory_is_flat": 4,
     "tests/client/hostile/test_attacks.py": 2,
     "tests/client/test_batches.py::test_a_second_run_with_the_same_uids": 2,
     "tests/client/test_convergence.py::test_a_planted_fault_is_caught": 4,
+    "tests/client/test_light_install.py::test_peoples_commands_need_only_the_client": 4,
     "tests/client/test_light_install.py::test_the_five_lines_run_on_a_light_install": 4,
     "tests/client/test_move_kill.py": 4,
     "tests/client/test_rotation.py::test_a_rotation_that_is_killed": 2,
