@@ -68,7 +68,8 @@ MAY_IMPORT: dict[str, set[str]] = {
         "webauthn",
         "wire",
     },
-    "items": {"errors", "items"},  # shapes and formats alone: neither client nor server
+    "foreign_encryption": set(),
+    "items": {"errors", "foreign_encryption", "items"},  # shapes and formats alone: neither client nor server
     "client": {"_version", "client", "errors", "export_rows", "identifiers", "items", "model", "rules", "wire"},
     "programs": {"agent", "items", "programs"},
     "mcp": {"_version", "agent", "client", "errors", "items", "mcp", "programs"},
@@ -93,7 +94,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 # Where a library may be imported. Authenticated encryption belongs to the client; and to one module that encrypts whole
 # archives to a key of the operator's, which only the command line may import. One module of the server seals the
 # secrets of one-time codes, which are the server's own: no data of a user. A decoy descriptor begins with a public key,
-# and that is all that the server makes of what clients make.
+# and that is all that the server makes of what clients make. One module opens encrypted exports of other programs, for
+# importers, and nothing of ours.
 ONLY_IN: dict[str, set[str]] = {
     "apsw": {"store", "client"},  # the client's replica is a file of its own, on another machine
     "asyncpg": {"store"},
@@ -102,9 +104,19 @@ ONLY_IN: dict[str, set[str]] = {
     "dotenv": {"cli"},
     "httpx2": {"client"},
     "keyring": {"client"},
-    "cryptography": {"credentials", "client", "descriptors", "one_time_codes", "sealing", "webauthn"},
+    # items converts SSH keys between OpenSSH and PKCS#8
+    "cryptography": {
+        "credentials",
+        "client",
+        "descriptors",
+        "foreign_encryption",
+        "items",
+        "one_time_codes",
+        "sealing",
+        "webauthn",
+    },
     "fido2": {"client", "webauthn"},
-    "cryptography.hazmat.primitives.ciphers": {"client", "one_time_codes", "sealing"},
+    "cryptography.hazmat.primitives.ciphers": {"client", "foreign_encryption", "one_time_codes", "sealing"},
     "pyrage": {"sealing"},
     "opentelemetry": {"server"},
     "asyncssh": {"server"},
@@ -180,6 +192,8 @@ def test_imports_point_inward(path: Path) -> None:
         ("model", "from strongroom import wire"),
         ("items", "from strongroom.client import Client"),
         ("items", "from strongroom import wire"),
+        ("server", "from strongroom import foreign_encryption"),
+        ("actions", "from strongroom.items import Item"),
         ("items", "from cryptography.hazmat.primitives.ciphers import Cipher"),
         ("wire", "from strongroom.server import request"),
         ("actions", "import apsw"),

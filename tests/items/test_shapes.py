@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -9,13 +12,18 @@ import pytest
 
 from strongroom import items
 from strongroom.items import Field, FileContent, Item, Login, Other, Source
+from strongroom.items.formats import READERS, WRITERS
 
 CANARY = "quince-4711"
+VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "items.json").read_text())
 
 
 def fulls() -> list[Item]:
     """An item of each type with a value in every member."""
-    return [_full(kind) for kind in items.TYPES.values()]
+    made = [_full(kind) for kind in items.TYPES.values()]
+    for item in made:
+        item.source.id = item.type
+    return made
 
 
 def _full(kind: Any) -> Any:
@@ -35,6 +43,8 @@ def _value(name: str, kind: Any) -> Any:
         "folders": ["Work/Clients"],
         "credentials": [{"type": "wifi", "ssid": {"fieldType": "string", "value": "net"}}],
         "rest": {"kept": [1, None]},
+        "changes": [{"at": ["x", 1], "to": None}],
+        "order": ["note"],
         "fields": [Field(label="PIN", value="1", type="concealed-string", section="More", extra={"id": "eA"})],
         "files": [FileContent(name="a.txt", content=b"\0\xff")],
     }
@@ -155,3 +165,23 @@ def test_no_repr_shows_a_secret() -> None:
         repr(items.fields_of(Login(password="x"))),
     ]
     assert not any(CANARY in one for one in shown)
+
+
+@pytest.mark.parametrize("case", VECTORS["cases"], ids=lambda case: case["item"]["title"])
+def test_the_vectors_of_items(case: dict[str, Any]) -> None:
+    """Each item is read, has the fields that are told, and is the CXF that stands beside it."""
+    item = Item.from_stored(case["item"])
+    assert not isinstance(item, Other)
+    assert item.to_stored() == case["item"]
+    assert {one.path: one.value for one in items.fields_of(item)} == case["fields"]
+    assert [one.path for one in items.fields_of(item) if one.concealed] == case["secret"]
+    written = msgspec.json.decode(WRITERS["cxf"]([("0198c0de-0000-7000-8000-000000000000", item)], 0))
+    [made] = written["accounts"][0]["items"]
+    assert {name: value for name, value in made.items() if name not in {"id", "extensions"}} == {
+        name: value for name, value in case["cxf"].items() if name != "id"
+    }
+    if item.type != "file":
+        again = next(READERS["cxf"](io.BytesIO(msgspec.json.encode({"items": [case["cxf"]]})), None))
+        assert isinstance(again, Item)
+        again.source = None
+        assert again == item

@@ -216,11 +216,17 @@ class DriversLicense(Kept):
 
 
 class Source(Kept):
-    """Where an item was imported from: the format, its id there, and what has no place in an item, as it came."""
+    """Where an item was imported from: the format, its id there, and what has no place in an item.
+
+    `rest` has it as it came. Formats that items can be written in again keep it as `changes`: how the original differs
+    from what the writer makes of the item; and `order` is that of the credentials, where it is another.
+    """
 
     format: str = ""
     id: str = ""
     rest: dict[str, Any] = {}
+    changes: list[dict[str, Any]] = []
+    order: list[str] = []
 
 
 # The items

@@ -1,0 +1,297 @@
+"""What the formats share: results, limits, and readers for JSON, CSV and zip that hostile input cannot hurt."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, BinaryIO, Final, TypeAlias
+
+import msgspec
+from msgspec import Struct
+
+from strongroom.errors import Refusal
+from strongroom.items.types import Item, Source
+
+MOST_BYTES: Final = 64 << 20  # of a text file, or of all that is read of a zip file
+MOST_FILE_BYTES: Final = 1 << 30  # of a zip file itself
+MOST_ITEM_BYTES: Final = 4_000_000  # of an item as JSON: encrypted, it must fit into a request
+MOST_ATTACHMENT: Final = 2_900_000
+MOST_ENTRIES: Final = 50_000  # of a zip file
+_MOST_OBJECTS: Final = 2_000_000  # of JSON: what is small in a file takes much memory
+_MOST_QUOTES: Final = 12_000_000
+_LARGEST_INTEGER: Final = 2**53 - 1
+_DEEPEST: Final = 100
+_LONGEST_TITLE: Final = 60
+
+
+class FileRefused(Refusal):
+    """A whole file that cannot be read; the message says why."""
+
+    code = "file_refused"
+    sentence = "The file cannot be read."
+
+
+class PasswordNeeded(FileRefused):
+    """The file is encrypted with a password that was not given, or with another one."""
+
+    code = "password_needed"
+    sentence = "The file is encrypted: give its password."
+
+
+class Problem(Struct, frozen=True):
+    """Something in a file that was not taken over, in one sentence without values."""
+
+    sentence: str
+
+
+Found: TypeAlias = Item | Problem
+Password: TypeAlias = Callable[[], str]
+
+
+def read_all(file: BinaryIO, most: int = MOST_BYTES) -> bytes:
+    """The whole of a file; refused where it is larger than an export can be."""
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise FileRefused(f"The file is larger than {most >> 20} MiB; no export of items is.")
+    return data
+
+
+def read_text(file: BinaryIO) -> str:
+    """A text in UTF-8. Bytes that are not UTF-8 become lone surrogates, which `checked` refuses with their item."""
+    data = read_all(file)
+    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:
+        try:
+            return data.decode("utf-16")
+        except UnicodeDecodeError:
+            raise FileRefused("The file says that it is UTF-16, and is not.") from None
+    return data.decode("utf-8-sig", "surrogateescape")
+
+
+def parse_json(data: bytes) -> Any:
+    """JSON of any depth and encoding, or a sentence."""
+    if data.count(b"{") + data.count(b"[") > _MOST_OBJECTS or data.count(b'"') > _MOST_QUOTES:
+        raise FileRefused("The file has too many parts.")
+    try:
+        try:
+            return msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+        except (msgspec.DecodeError, UnicodeDecodeError):  # one bad text must not hide the other items
+            return json.loads(data.decode("utf-8-sig", "surrogateescape"), parse_constant=_no_constant)
+    except RecursionError:
+        raise FileRefused("The file is nested too deeply.") from None
+    except (ValueError, msgspec.MsgspecError):
+        raise FileRefused("The file is not whole JSON.") from None
+
+
+def _no_constant(_name: str) -> Any:
+    raise ValueError
+
+
+def parse_csv(file: BinaryIO) -> Iterator[tuple[int, dict[str, str] | Problem]]:
+    """The rows of a CSV file with a head, each with the number of its line."""
+    text = read_text(file)
+    if "\0" in text:
+        raise FileRefused("The file is not CSV: it has null characters.")
+    csv.field_size_limit(MOST_ITEM_BYTES)
+    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    try:
+        head = next(rows, None)
+        if head is None:
+            raise FileRefused("The file is empty.")
+        names = [name.strip() for name in head]
+        for row in rows:
+            if not row:
+                continue
+            if len(row) > len(names):
+                yield rows.line_num, Problem(f"Line {rows.line_num} has more columns than the head.")
+                continue
+            yield rows.line_num, dict(zip(names, row + [""] * (len(names) - len(row)), strict=True))
+    except csv.Error:
+        yield rows.line_num, Problem(f"Line {rows.line_num} is not CSV; what follows was not read.")
+
+
+class Archive:
+    """A zip file that is not believed: sizes are counted while it is read, and names never become paths."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        try:
+            self._zip = zipfile.ZipFile(file)
+            entries = self._zip.infolist()
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError):
+            raise FileRefused("The file is not a whole zip file.") from None
+        if len(entries) > MOST_ENTRIES:
+            raise FileRefused(f"The zip file has more than {MOST_ENTRIES:,} entries.")
+        self._left = MOST_BYTES
+        self._entries = {entry.filename: entry for entry in entries}
+
+    @property
+    def names(self) -> list[str]:
+        """The names of its entries."""
+        return list(self._entries)
+
+    def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
+        """An entry; None where there is none, it is damaged, or larger than `most`."""
+        entry = self._entries.get(name)
+        if entry is None or entry.flag_bits & 1:
+            return None
+        most = min(most, self._left)
+        try:
+            with self._zip.open(entry) as opened:
+                data = opened.read(most + 1)
+        except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, zlib.error, EOFError):
+            return None
+        self._left -= min(len(data), most)
+        return None if len(data) > most else data
+
+
+def source_id(*parts: str) -> str:
+    """An id for what has none in its file, from what identifies it."""
+    digest = hashlib.sha256()
+    for part in parts:
+        encoded = part.encode("utf-8", "surrogatepass")
+        digest.update(len(encoded).to_bytes(8, "big") + encoded)
+    return digest.hexdigest()[:32]
+
+
+def content_id(raw: Any) -> str:
+    """An id for an object without one, from all that it has."""
+    return source_id(json.dumps(raw, sort_keys=True))
+
+
+def sourced(item: Item, format_name: str, identifier: str, rest: dict[str, Any] | None = None) -> Item:
+    """An item with its source."""
+    item.source = Source(format=format_name, id=identifier, rest=rest or {})
+    return item
+
+
+def numbered(found: Iterable[Found]) -> Iterator[Found]:
+    """The same with a number after an id that occurs again: the second is another item."""
+    seen: dict[tuple[str, str], int] = {}
+    for one in found:
+        if isinstance(one, Item) and one.source is not None:
+            key = (one.source.format, one.source.id)
+            seen[key] = seen.get(key, 0) + 1
+            if seen[key] > 1:
+                one.source.id = f"{one.source.id}#{seen[key]}"
+        yield one
+
+
+def checked(found: Iterable[Found]) -> Iterator[Found]:
+    """The same, with a problem in the place of an item that no document can hold."""
+    for one in numbered(found):
+        yield one if isinstance(one, Problem) else _checked(one)
+
+
+def _checked(item: Item) -> Found:
+    try:
+        raw = item.to_stored()
+        fault = _fault(raw) or ("is too large" if len(msgspec.json.encode(raw)) > MOST_ITEM_BYTES else "")
+    except (msgspec.ValidationError, RecursionError):
+        fault = "has a member of a wrong type"
+    return Problem(f"{named(item.title)} {fault}, and was left out.") if fault else item
+
+
+def _fault(value: Any, depth: int = 0) -> str:
+    if depth > _DEEPEST:
+        return "is nested too deeply"
+    if isinstance(value, str):
+        return "" if is_unicode(value) else "has text that is not valid Unicode"
+    if isinstance(value, bool):
+        return ""
+    if isinstance(value, int):
+        return "" if abs(value) <= _LARGEST_INTEGER else "has a number that is too large"
+    if isinstance(value, float):
+        return "" if abs(value) < float("inf") else "has a number that is not finite"
+    inner: Iterable[Any] = ()
+    if isinstance(value, dict):
+        inner = (*value, *value.values())
+    elif isinstance(value, list):
+        inner = value
+    return next((fault for one in inner if (fault := _fault(one, depth + 1))), "")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text has no lone surrogates."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def named(title: Any, number: int | None = None) -> str:
+    """An item in a sentence: by its title, or by its place in the file."""
+    if isinstance(title, str) and title.strip():
+        shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in title.strip())
+        return f"The item {shown[:_LONGEST_TITLE]!r}"
+    return "An item without a title" if number is None else f"The item number {number}"
+
+
+def text_of(value: Any) -> str:
+    """A text of another program: null is an empty one, and a number is spelled."""
+    if value is None:
+        return ""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (int, float)):
+        return str(value)
+    raise msgspec.ValidationError("Expected `str`")
+
+
+def items_of(value: Any) -> list[Any]:
+    """A list of another program: null is an empty one."""
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise msgspec.ValidationError("Expected `array`")
+    return value
+
+
+def members(value: Any) -> dict[str, Any]:
+    """An object of another program: null is an empty one."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise msgspec.ValidationError("Expected `object`")
+    return value
+
+
+def folder(*names: str) -> str:
+    """The path of a folder, by the names of it and of those around it."""
+    return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in names)
+
+
+def folder_names(path: str) -> list[str]:
+    """The names in the path of a folder."""
+    return [name.replace("%2F", "/").replace("%25", "%") for name in path.split("/")]
+
+
+_WHEN: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
+def seconds(value: Any) -> int | None:
+    """A time in ISO 8601, or in seconds, as seconds since 1970; None where it is none."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if 0 <= value <= _LARGEST_INTEGER else None
+    if not isinstance(value, str) or not _WHEN.fullmatch(value):
+        return None
+    try:
+        return int(datetime.fromisoformat(value).timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+def iso_time(value: int) -> str:
+    """Seconds since 1970 as Bitwarden writes a time."""
+    try:
+        return datetime.fromtimestamp(value, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    except (ValueError, OverflowError, OSError):
+        return "1970-01-01T00:00:00.000Z"

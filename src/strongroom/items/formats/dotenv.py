@@ -1,0 +1,62 @@
+"""Files of variables, `.env`: each variable becomes a secret."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, Final
+
+from strongroom.items.formats.common import Found, Password, Problem, checked, read_text, sourced
+from strongroom.items.types import Secret
+
+NAME: Final = "dotenv"
+_NAME: Final = re.compile(r"[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*")
+_ESCAPES: Final = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "$": "$", "`": "`"}
+_BLANK: Final = re.compile(r"[ \t]*(#.*)?")
+
+
+def read(file: BinaryIO, _password: Password | None = None) -> Iterator[Found]:
+    """The variables of a file. Nothing is expanded: `$HOME` stays `$HOME`."""
+    return checked(_variables(read_text(file).replace("\r\n", "\n")))
+
+
+def _variables(text: str) -> Iterator[Found]:
+    at, number = 0, 1
+    while at < len(text):
+        end = text.find("\n", at)
+        end = len(text) if end < 0 else end
+        match = _NAME.match(text, at, end)
+        if match is None:
+            if not _BLANK.fullmatch(text, at, end):
+                yield Problem(f"Line {number} is no variable.")
+            at, number = end + 1, number + 1
+            continue
+        value, after = _value(text, match.end(), end)
+        after_end = text.find("\n", after)
+        after_end = len(text) if after_end < 0 else after_end
+        if value is None:
+            yield Problem(f"Line {number} has a quotation mark without an end.")
+            at, number = end + 1, number + 1
+            continue
+        if not _BLANK.fullmatch(text, after, after_end):
+            yield Problem(f"Line {number} goes on after its value.")
+        else:
+            yield sourced(Secret(title=match[1], value=value), NAME, match[1])
+        number += text.count("\n", at, after_end) + 1
+        at = after_end + 1
+
+
+def _value(text: str, at: int, end: int) -> tuple[str | None, int]:
+    """The value that begins here, and where it ends; None for a quotation that does not end."""
+    quote = text[at : at + 1]
+    if quote == "'":
+        close = text.find("'", at + 1)
+        return (None, end) if close < 0 else (text[at + 1 : close], close + 1)
+    if quote == '"':
+        match = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL).match(text, at)
+        if match is None:
+            return None, end
+        unescaped = re.sub(r"\\(.)", lambda one: _ESCAPES.get(one[1], one[0]), match[1], flags=re.DOTALL)
+        return unescaped, match.end()
+    line = text[at:end]
+    return re.split(r"[ \t]#", line, maxsplit=1)[0].strip(), end

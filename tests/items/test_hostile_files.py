@@ -1,0 +1,359 @@
+"""Hostile and broken files: a sentence each, bounded memory, and one bad item never fails the file."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+import json
+import random
+import resource
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from strongroom.items import Item, Login
+from strongroom.items.formats import READERS, FileRefused, PasswordNeeded, Problem, pass_store
+from tests.items import corpora
+from tests.items.encrypted_exports import protected
+from tests.items.test_round_trips import CHROME, DOTENV, FIREFOX, KEEPASS_CSV, SAFARI, read
+
+CANARY = "loquat-3306"
+
+
+def sentence(name: str, data: bytes | str, password: str | None = None) -> str:
+    """Why a file is refused."""
+    with pytest.raises(FileRefused) as told:
+        read(name, data, password)
+    assert str(told.value).endswith(".")
+    return str(told.value)
+
+
+def problems(name: str, data: bytes | str) -> list[str]:
+    return [one.sentence for one in read(name, data) if isinstance(one, Problem)]
+
+
+@pytest.mark.parametrize("name", sorted(READERS))
+@pytest.mark.parametrize(
+    "data", [b"", b"\0", b"\xff\xfe\xfd", b"{", b"[]", b"{}", b"<a>", b"PK\x03\x04", b"null", b'"x"']
+)
+def test_what_is_not_the_format(name: str, data: bytes) -> None:
+    """Any bytes are refused with a sentence, or give problems and no items."""
+    try:
+        found = read(name, data)
+    except FileRefused as refused:
+        assert str(refused).endswith(".")
+    else:
+        assert not any(isinstance(one, Item) for one in found)
+
+
+@pytest.mark.parametrize("name", ["cxf", "bitwarden"])
+def test_deep_json(name: str) -> None:
+    """A million brackets are a sentence, in the file or in one item."""
+    assert "nested too deeply" in sentence(name, '{"items": ' + "[" * 1_000_000)
+    deep: Any = "x"
+    for _ in range(400):
+        deep = [deep]
+    if name == "cxf":
+        whole: Any = {
+            "accounts": [{"items": [{"id": "YQ", "title": "Deep", "x": deep}, {"id": "Yg", "title": "Good"}]}]
+        }
+    else:
+        whole = {"encrypted": False, "items": [{"name": "Deep", "type": 2, "x": deep}, {"name": "Good", "type": 2}]}
+    found = read(name, json.dumps(whole))
+    assert [one.sentence for one in found if isinstance(one, Problem)] == [
+        "The item 'Deep' is nested too deeply, and was left out."
+    ]
+    assert [one.title for one in found if isinstance(one, Item)] == ["Good"]
+
+
+BAD_ITEMS: list[tuple[str, Any]] = [
+    ("is not an item", 5),
+    ("is not an item", {"name": "Bad", "type": 1, "login": [CANARY]}),
+    ("is not an item", {"name": "Bad", "type": 1, "fields": {"x": CANARY}}),
+    ("is not an item", {"name": "Bad", "type": 2, "notes": {"x": CANARY}}),
+    ("number that is too large", {"name": "Bad", "type": 2, "x": 2**60}),
+    ("not valid Unicode", {"name": "Bad", "type": 2, "notes": "\ud800"}),
+    ("is too large", {"name": "Bad", "type": 2, "notes": "x" * 5_000_000}),
+    ("in the trash", {"name": "Bad", "type": 2, "deletedDate": "2024-01-01T00:00:00Z"}),
+]
+
+
+@pytest.mark.parametrize(("told", "bad"), BAD_ITEMS)
+def test_one_bad_item_never_fails_the_file(told: str, bad: Any) -> None:
+    """The others come in, and the sentence names the bad one without its values."""
+    whole = {"encrypted": False, "items": [{"name": "A", "type": 2}, bad, {"name": "B", "type": 1}]}
+    found = read("bitwarden", json.dumps(whole))
+    assert [one.title for one in found if isinstance(one, Item)] == ["A", "B"]
+    [problem] = [one.sentence for one in found if isinstance(one, Problem)]
+    assert told in problem
+    assert CANARY not in problem
+
+
+def test_broken_utf8_in_one_item() -> None:
+    """Bytes that are not UTF-8 cost the item that they are in, in JSON and in CSV."""
+    data = b'{"encrypted": false, "items": [{"name": "A", "type": 2, "notes": "\xff"}, {"name": "B", "type": 2}]}'
+    assert [type(one).__name__ for one in read("bitwarden", data)] == ["Problem", "Note"]
+    rows = b"name,url,username,password\nA,u,ada,\xff\nB,u,ada,p\n"
+    assert problems("chrome", rows) == ["The item 'A' has text that is not valid Unicode, and was left out."]
+    assert [one.title for one in read("chrome", rows) if isinstance(one, Item)] == ["B"]
+
+
+def test_titles_in_sentences() -> None:
+    """A title cannot write to the terminal, nor flood it."""
+    whole = {"encrypted": False, "items": [{"name": "\x1b[2J" + "x" * 10_000, "type": 1, "login": 5}]}
+    [told] = problems("bitwarden", json.dumps(whole))
+    assert "\x1b" not in told
+    assert len(told) < 200
+
+
+def test_entity_bombs() -> None:
+    """A document type is refused before an entity is expanded or a file is read."""
+    bomb = '<?xml version="1.0"?><!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">'
+    for level in range(20):
+        bomb += f'<!ENTITY a{level} "{"&a" * 10}">'
+    assert "document type" in sentence("keepass-xml", bomb + "]><KeePassFile>&a9;</KeePassFile>")
+    outside = '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><KeePassFile><Root>&a;</Root></KeePassFile>'
+    assert "document type" in sentence("keepass-xml", outside)
+    assert "nested too deeply" in sentence("keepass-xml", "<a>" * 500)
+    assert "too many" in sentence("keepass-xml", "<a>" + "<b/>" * 5_000_000)
+
+
+def test_protected_values_of_keepass() -> None:
+    """A file whose values are still encrypted is told, not taken for passwords."""
+    entry = '<Entry><String><Key>Password</Key><Value Protected="True">AAAA</Value></String></Entry>'
+    whole = f"<KeePassFile><Root><Group><Name>x</Name>{entry}</Group></Root></KeePassFile>"
+    found = read("keepass-xml", whole)
+    assert "still encrypted" in next(one.sentence for one in found if isinstance(one, Problem))
+    assert not any(isinstance(one, Login) and one.password for one in found)
+
+
+def test_zip_bombs_and_paths() -> None:
+    """Sizes are counted while a zip file is read, and names in it never become paths."""
+    assert "export.data" in sentence("1pux", corpora.zipped({"export.data": b" " * (80 << 20)}))
+    bomb = gzip.compress(b"\0" * (10 << 20))
+    blob = f'<Binaries><Binary ID="0" Compressed="True">{base64.b64encode(bomb).decode()}</Binary></Binaries>'
+    entry = (
+        '<Entry><String><Key>Title</Key><Value>T</Value></String><Binary><Key>x</Key><Value Ref="0"/></Binary></Entry>'
+    )
+    group = f"<Group><Name>x</Name>{entry}</Group>"
+    assert (
+        "too large" in problems("keepass-xml", f"<KeePassFile><Meta>{blob}</Meta><Root>{group}</Root></KeePassFile>")[0]
+    )
+    assert "damaged" in sentence("1pux", damaged(corpora.onepassword(1, 3)))
+    assert "zip file" in sentence("1pux", corpora.onepassword(1, 3)[:-30])
+
+
+def damaged(data: bytes) -> bytes:
+    """A zip file with some bytes of `export.data` changed."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        start = archive.getinfo("export.data").header_offset + 60
+    return data[:start] + bytes(16) + data[start + 16 :]
+
+
+def test_files_of_1password_are_named_by_the_item_alone(tmp_path: Path) -> None:
+    """A document id with a way out of the folder finds nothing: nothing on the disk is read or written."""
+    (tmp_path / "secret").write_text(CANARY)
+    about = {"fileName": "secret", "documentId": f"../../../../{tmp_path}/", "decryptedSize": 1}
+    item = {"uuid": "u", "categoryUuid": "006", "overview": {"title": "T"}, "details": {"documentAttributes": about}}
+    whole = json.dumps({"accounts": [{"vaults": [{"attrs": {"name": "V"}, "items": [item]}]}]}).encode()
+    found = read("1pux", corpora.zipped({"export.data": whole, "../../evil": b"x"}))
+    assert [type(one).__name__ for one in found] == ["Problem", "File"]
+    assert CANARY not in repr([one.to_stored() for one in found if isinstance(one, Item)])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret"]
+
+
+@pytest.mark.parametrize("text", ["a,b\n1,2\n", "name,url\nx,y\n", "", "name\n"])
+@pytest.mark.parametrize("name", ["chrome", "firefox", "safari", "keepass-csv"])
+def test_csv_of_another_kind(name: str, text: str) -> None:
+    """Missing columns are named before anything is taken over; a head alone has no items."""
+    try:
+        assert read(name, text) == []
+    except FileRefused as refused:
+        assert str(refused).endswith(".")
+
+
+def test_csv_faults() -> None:
+    """A row with too many columns is told by its line; a quotation without an end does not swallow silently."""
+    head = "name,url,username,password\n"
+    assert problems("chrome", head + "A,u,ada,p,too,many\nB,u,ada,p\n") == ["Line 2 has more columns than the head."]
+    assert "is not CSV" in problems("chrome", head + 'A,u,ada,"p"x\nB,u,ada,p\n')[0]
+    assert "null characters" in sentence("chrome", head + "A,u,ada,\0\n")
+
+
+def test_faults_of_variables() -> None:
+    """Lines that are no variables are told by their number, and the others come in."""
+    text = "A=1\nno variable\nB=\"no end\nC='x' y\nD=4\n"
+    assert problems("dotenv", text) == [
+        "Line 2 is no variable.",
+        "Line 3 has a quotation mark without an end.",
+        "Line 4 goes on after its value.",
+    ]
+    assert [one.title for one in read("dotenv", text) if isinstance(one, Item)] == ["A", "D"]
+
+
+@pytest.mark.parametrize(
+    "kdf",
+    [{"kdfType": 0, "kdfIterations": 1000}, {"kdfType": 1, "kdfIterations": 1, "kdfMemory": 8, "kdfParallelism": 1}],
+)
+def test_encrypted_bitwarden(kdf: dict[str, int]) -> None:
+    """A file with a password is opened by it alone; a changed one is told."""
+    plain = corpora.bitwarden(3, 20)
+    file = protected(plain, "correct horse", kdf)
+    assert read("bitwarden", json.dumps(file), "correct horse") == read("bitwarden", json.dumps(plain))
+    with pytest.raises(PasswordNeeded, match="give its password"):
+        read("bitwarden", json.dumps(file))
+    with pytest.raises(PasswordNeeded, match="wrong"):
+        read("bitwarden", json.dumps(file), "wrong horse")
+    kind, data, mac = file["data"].split("|")
+    flipped = ("A" if data[0] != "A" else "B") + data[1:]
+    assert "changed" in sentence("bitwarden", json.dumps(file | {"data": f"{kind}|{flipped}|{mac}"}), "correct horse")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"kdfIterations": 10**12},
+        {"kdfType": 1, "kdfIterations": 3, "kdfMemory": 10**6, "kdfParallelism": 4},
+        {"kdfType": 1, "kdfIterations": 3, "kdfMemory": 64, "kdfParallelism": 10**6},
+        {"kdfType": 7},
+        {"kdfIterations": True},
+        {"salt": 5},
+    ],
+)
+def test_encrypted_bitwarden_that_asks_for_too_much(change: dict[str, Any]) -> None:
+    """A file cannot hold up the machine by the work that it asks for."""
+    file = protected({"items": []}, "p", {"kdfType": 0, "kdfIterations": 1000}) | change
+    assert "key derivation" in sentence("bitwarden", json.dumps(file), "p")
+
+
+def test_an_export_that_only_its_account_opens() -> None:
+    """The sentence says what to export instead."""
+    assert "Password protected" in sentence("bitwarden", json.dumps({"encrypted": True, "items": []}), "p")
+
+
+def test_a_text_of_one_gigabyte(tmp_path: Path) -> None:
+    """A field of 1 GB is refused by every reader, in little memory."""
+    program = (
+        "import sys, io\n"
+        "from strongroom.items.formats import READERS, FileRefused\n"
+        "class Endless(io.RawIOBase):\n"
+        "    def __init__(self, head): self.left, self.at = head, 0\n"
+        "    def readable(self): return True\n"
+        "    def seekable(self): return False\n"
+        "    def read(self, size=-1):\n"
+        "        if size < 0: raise MemoryError\n"
+        "        size = min(size, (1 << 30) - self.at)\n"
+        "        self.at += size\n"
+        "        return self.left[:size] + b'x' * (size - len(self.left))\n"
+        "heads = {'bitwarden': b'{\"items\": [{\"notes\": \"', 'keepass-xml': b'<KeePassFile><a>'}\n"
+        "for name, reader in READERS.items():\n"
+        "    try: print(name, list(reader(Endless(heads.get(name, b'name,url,username,password\\n')), None)))\n"
+        "    except FileRefused as told: print(name, told)\n"
+        "import resource\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    *told, peak = done.stdout.splitlines()
+    assert len(told) == len(READERS)
+    assert sum("larger than 64 MiB" in one for one in told) == len(READERS) - 1  # 1PUX is no zip file at all
+    assert int(peak) < 500
+
+
+SAMPLES: dict[str, Callable[[], bytes]] = {
+    "cxf": lambda: json.dumps(corpora.cxf(5, 6)).encode(),
+    "bitwarden": lambda: json.dumps(corpora.bitwarden(5, 6)).encode(),
+    "1pux": lambda: corpora.onepassword(5, 6),
+    "keepass-xml": lambda: corpora.keepass(5, 6).encode(),
+    "keepass-csv": KEEPASS_CSV.encode,
+    "chrome": CHROME.encode,
+    "firefox": FIREFOX.encode,
+    "safari": SAFARI.encode,
+    "dotenv": DOTENV.encode,
+}
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_damaged_files(name: str) -> None:
+    """Files with bytes changed, cut out or doubled are read or refused with a sentence: never anything else."""
+    chance, good = random.Random(7), SAMPLES[name]()  # noqa: S311 - the same files every time
+    for _ in range(60):
+        data = bytearray(good)
+        for _ in range(chance.randint(1, 4)):
+            at = chance.randrange(len(data))
+            match chance.randint(0, 3):
+                case 0:
+                    data[at] = chance.randrange(256)
+                case 1:
+                    del data[at : at + chance.randint(1, 50)]
+                case 2:
+                    data[at:at] = data[max(0, at - 30) : at]
+                case _:
+                    data[at:at] = chance.choice([b"[", b"{", b'"', b"null", b"1e999", b"\xff", b"<", b",", b"\n"])
+        try:
+            for one in read(name, bytes(data)):
+                assert isinstance(one, Item | Problem)
+        except FileRefused as refused:
+            assert str(refused).endswith(".")
+
+
+@pytest.mark.parametrize("name", ["cxf", "bitwarden", "1pux"])
+def test_members_of_wrong_types(name: str) -> None:
+    """Each value of a file in turn is replaced by one of another type: an item is read, or is a problem."""
+    made: dict[str, Any] = {
+        "cxf": lambda: corpora.cxf(6, 12),
+        "bitwarden": lambda: corpora.bitwarden(6, 12),
+        "1pux": lambda: _onepassword_json(6, 12),
+    }
+    whole = made[name]()
+    chance = random.Random(8)  # noqa: S311 - the same files every time
+    places = list(_places(whole))
+    for path in chance.sample(places, min(250, len(places))):
+        wrong: Any = chance.choice([None, 5, -1.5, True, "x", [], {}, [[]], {"value": 5}, ["x"], [None], 10**30])
+        copy = json.loads(json.dumps(whole))
+        place = copy
+        for step in path[:-1]:
+            place = place[step]
+        place[path[-1]] = wrong
+        data = json.dumps(copy).encode()
+        try:
+            read(name, corpora.zipped({"export.data": data}) if name == "1pux" else data)
+        except FileRefused as refused:
+            assert str(refused).endswith(".")
+
+
+def _onepassword_json(seed: int, count: int) -> Any:
+    with zipfile.ZipFile(io.BytesIO(corpora.onepassword(seed, count))) as archive:
+        return json.loads(archive.read("export.data"))
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> Any:
+    if path:
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, one in inner:
+        yield from _places(one, (*path, step))
+
+
+def test_pass_entries() -> None:
+    """A name is a title and folders, whatever it holds; a text that is too large is told."""
+    found = list(pass_store.read([("../../etc/x", b"p"), ("", b""), ("big", b"x" * 5_000_000)]))
+    assert [type(one).__name__ for one in found] == ["Secret", "Secret", "Problem"]
+
+
+def test_ten_thousand_items() -> None:
+    """A file of 10,000 items is planned in a few seconds, with progress."""
+    from strongroom.items.formats import make_plan
+
+    seen: list[int] = []
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    plan = make_plan(read("bitwarden", json.dumps(corpora.bitwarden(1, 10_000))), [], seen.append)
+    assert (len(plan.new), seen[-1], plan.problems) == (10_000, 10_000, [])
+    assert sum(plan.counts.values()) == 10_000
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 20

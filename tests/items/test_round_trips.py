@@ -1,0 +1,230 @@
+"""Files of other programs in and out again: nothing is lost, nothing is imported twice, no old value comes back."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import pytest
+
+from strongroom.items import Field, FileContent, Item, Login
+from strongroom.items.formats import READERS, WRITERS, Found, Problem, make_plan, pass_store
+from tests.items import corpora
+from tests.items.test_shapes import fulls
+
+NOW = 1_800_000_000
+
+
+class Stored(NamedTuple):
+    uid: str
+    value: Item
+
+
+def read(name: str, data: bytes | str, password: str | None = None) -> list[Found]:
+    data = data.encode() if isinstance(data, str) else data
+    return list(READERS[name](io.BytesIO(data), None if password is None else lambda: password))
+
+
+def items(found: Iterable[Found]) -> list[Item]:
+    """The items; a test that expects no problem says so by this."""
+    found = list(found)
+    assert [one.sentence for one in found if isinstance(one, Problem)] == []
+    return [one for one in found if isinstance(one, Item)]
+
+
+def stored(found: list[Item]) -> list[tuple[str, Item]]:
+    """The items with the uids that their documents might have, after a way through JSON as a document takes it."""
+    return [
+        (f"0198c0de-0000-7000-8000-{number:012x}", Item.from_stored(json.loads(json.dumps(item.to_stored()))))
+        for number, item in enumerate(found)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_cxf_in_and_out(seed: int) -> None:
+    """Every item of a file is written as it came: members, order, ids, extensions, unknown credentials."""
+    original = corpora.cxf(seed, 150)
+    found = items(read("cxf", json.dumps(original)))
+    written = json.loads(WRITERS["cxf"](stored(found), NOW))
+    assert written["accounts"][0]["items"] == original["accounts"][0]["items"]
+    assert {item.type for item in found} >= {"login", "card", "identity", "secret", "ssh-key", "note", "api-credential"}
+    assert any("Outer/In%2Fner %25" in item.folders for item in found)
+    again = items(read("cxf", json.dumps(written)))
+    assert [one.to_stored() for one in again] == [one.to_stored() for one in found]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bitwarden_in_and_out(seed: int) -> None:
+    """Every item of a file is written as it came: history, passkeys, matching of addresses, odd texts."""
+    original = corpora.bitwarden(seed, 150)
+    found = items(read("bitwarden", json.dumps(original)))
+    written = json.loads(WRITERS["bitwarden"](stored(found), NOW))
+    assert written["items"] == original["items"]
+    assert {one["name"]: one["id"] for one in written["folders"]} == {
+        one["name"]: one["id"] for one in original["folders"]
+    }
+    assert {item.type for item in found} == {"login", "note", "card", "identity", "ssh-key"}
+
+
+def corpus(name: str) -> list[Item]:
+    """The items of a file of each format."""
+    made: dict[str, Any] = {
+        "cxf": lambda: read("cxf", json.dumps(corpora.cxf(9, 80))),
+        "bitwarden": lambda: read("bitwarden", json.dumps(corpora.bitwarden(9, 80))),
+        "1pux": lambda: read("1pux", corpora.onepassword(9, 80)),
+        "keepass-xml": lambda: [one for one in read("keepass-xml", corpora.keepass(9, 80)) if isinstance(one, Item)],
+        "keepass-csv": lambda: read("keepass-csv", KEEPASS_CSV),
+        "chrome": lambda: read("chrome", CHROME),
+        "firefox": lambda: read("firefox", FIREFOX),
+        "safari": lambda: read("safari", SAFARI),
+        "pass": lambda: pass_store.read(PASS),
+        "dotenv": lambda: read("dotenv", DOTENV),
+        "made here": fulls,
+    }
+    return items(made[name]())
+
+
+KEEPASS_CSV = (
+    '"Group","Title","Username","Password","URL","Notes","TOTP","Icon","Last Modified","Created"\n'
+    f'"Root/Web","A","ada","p1","https://a.example","line\nbreak","otpauth://totp/x?secret={corpora.SECRET}","0",'
+    '"2024-01-02T03:04:05Z","2024-01-02T03:04:05Z"\n"Root","Only a note","","","","text","","","",""\n'
+)
+CHROME = (
+    'name,url,username,password,note\na.example,https://a.example/,ada,"p,""1",hi\n,android://x@com.example/,bob,p2,\n'
+)
+FIREFOX = (
+    '"url","username","password","httpRealm","formActionOrigin","guid","timeCreated","timeLastUsed","timePasswordChanged"\n'
+    '"https://a.example","ada","p","realm","https://a.example","{c0ffee}","1700000000000","1700000000001","1700000000002"\n'
+)
+SAFARI = f"Title,URL,Username,Password,Notes,OTPAuth\nA,https://a.example/,ada,p,hi,otpauth://totp/x?secret={corpora.SECRET}\n"
+CODE = f"otpauth://totp/x?secret={corpora.SECRET}"
+PASS = [
+    (
+        "web/github.com",
+        f"hunter2\nuser: ada\nurl: https://github.com\npin: 1\n{CODE}\nfree text".encode(),
+    ),
+    ("bare", b"only\n"),
+    ("deep/er/file", b"\xff\xfe\0"),
+]
+DOTENV = '# comment\nA=1\nexport B=\'two words\'\nC="multi\nline \\"q\\" \\n end"\nD=x # comment\nE=\n'
+NAMES = [
+    "cxf",
+    "bitwarden",
+    "1pux",
+    "keepass-xml",
+    "keepass-csv",
+    "chrome",
+    "firefox",
+    "safari",
+    "pass",
+    "dotenv",
+    "made here",
+]
+
+
+@pytest.mark.parametrize("writer", ["cxf", "bitwarden"])
+@pytest.mark.parametrize("name", NAMES)
+def test_whatever_came_in_gets_out(name: str, writer: str) -> None:
+    """Items of every format, written in either, are read again as the same items, source and rest included."""
+    before = stored(corpus(name))
+    after = items(read(writer, WRITERS[writer](before, NOW)))
+    assert len(after) == len(before)
+    for (uid, old), new in zip(before, after, strict=True):
+        expected = old.to_stored()
+        if old.source is None:
+            expected["source"] = {"format": "strongroom", "id": uid}
+        if old.source is not None and old.source.format == writer:
+            assert new.source is not None
+            expected["source"] = new.source.to_json()
+        assert new.to_stored() == expected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_is_imported_twice(name: str) -> None:
+    """A second run of the same file adds nothing, nor does an export of the vault that it went to."""
+    first = make_plan(corpus(name), [])
+    present = [Stored(*pair) for pair in stored(first.new)]
+    if name != "made here":
+        assert len(first.new) == len(corpus(name)) > 0
+        again = make_plan(corpus(name), present)
+        assert (again.new, again.known) == ([], len(present))
+    for writer in WRITERS:
+        out = make_plan(read(writer, WRITERS[writer](present, NOW)), present)
+        assert (out.new, out.known, out.problems) == ([], len(present), [])
+
+
+def test_the_same_id_twice_is_two_items() -> None:
+    """A file with an id twice loses neither, and a second run still adds nothing."""
+    text = "name,url,username,password\nA,u,ada,one\nA,u,ada,two\n"
+    first = make_plan(read("chrome", text), [])
+    assert [item.password for item in first.new if isinstance(item, Login)] == ["one", "two"]
+    assert make_plan(read("chrome", text), [Stored(*pair) for pair in stored(first.new)]).new == []
+
+
+@pytest.mark.parametrize("name", ["cxf", "bitwarden"])
+def test_no_old_value_comes_back(name: str) -> None:
+    """An item that was edited after its import is written with its new values, and with what the program kept."""
+    if name == "cxf":
+        fields = {"username": {"fieldType": "email", "value": "stale@x", "id": "eA"}}
+        fields |= {"password": {"fieldType": "concealed-string", "value": "stale", "label": "Kennwort", "id": "eQ"}}
+        credentials = [
+            {"type": "note", "content": {"fieldType": "string", "value": "stale"}},
+            {"type": "basic-auth"} | fields,
+        ]
+        raw: Any = {"accounts": [{"items": [{"id": "aWQ", "title": "T", "credentials": credentials}]}]}
+    else:
+        login = {
+            "username": "stale@x",
+            "password": "stale",
+            "totp": corpora.SECRET.lower(),
+            "uris": [{"match": 3, "uri": "stale"}],
+        }
+        history = [{"password": "long gone", "lastUsedDate": "2020-01-01T00:00:00.000Z"}]
+        raw = {
+            "encrypted": False,
+            "items": [{"id": "1", "type": 1, "name": "T", "login": login, "passwordHistory": history}],
+        }
+    [(uid, item)] = stored(items(read(name, json.dumps(raw))))
+    assert isinstance(item, Login)
+    item.username = item.password = "new"
+    item.urls, item.totp, item.notes = ["https://new.example"], None, ""
+    written = WRITERS[name]([(uid, item)], NOW).decode()
+    assert "stale" not in written
+    assert corpora.SECRET not in written.upper()
+    assert '"match": 3' not in written  # it was said of another address
+    assert ("Kennwort" in written) if name == "cxf" else ("long gone" in written)
+    [again] = items(read(name, written))
+    assert isinstance(again, Login)
+    assert (again.username, again.password, again.urls, again.totp) == ("new", "new", ["https://new.example"], None)
+
+
+def test_what_each_format_becomes() -> None:
+    """A look at the mapping: fields land where people look for them."""
+    [chrome, app] = corpus("chrome")
+    assert (chrome.title, chrome.notes, app.title) == ("a.example", "hi", "com.example")
+    [firefox] = corpus("firefox")
+    assert firefox.source is not None
+    assert (firefox.title, firefox.creation_at, firefox.source.rest["httpRealm"]) == ("a.example", 1700000000, "realm")
+    [login, bare, binary] = corpus("pass")
+    assert isinstance(login, Login)
+    assert (login.username, login.folders, login.fields, login.notes) == (
+        "ada",
+        ["web"],
+        [Field(label="pin", value="1", type="concealed-string")],
+        "free text",
+    )
+    assert (bare.type, bare.to_stored()["value"], binary.files) == (
+        "secret",
+        "only",
+        [FileContent(name="file", content=b"\xff\xfe\0")],
+    )
+    values = {item.title: item.to_stored().get("value", "") for item in corpus("dotenv")}
+    assert values == {"A": "1", "B": "two words", "C": 'multi\nline "q" \n end', "D": "x", "E": ""}
+    [entry, note] = corpus("keepass-csv")
+    assert (entry.folders, note.type, entry.to_stored()["totp"]["secret"]) == (["Web"], "note", corpora.SECRET)
+    onepassword = corpus("1pux")
+    assert {item.type for item in onepassword} >= {"login", "card", "note", "identity", "secret", "file", "ssh-key"}
+    assert all(item.files for item in onepassword if item.type == "file")
+    assert {item.folders[0] for item in onepassword} == {"Private"}
