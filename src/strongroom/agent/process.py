@@ -191,9 +191,15 @@ class Agent:
 
 def _table() -> dict[str, Operation]:
     """The operations by name. The client is loaded with the first one, after the agent has begun to listen."""
-    from strongroom.agent import keeping, reading, signing_in, writing
+    from strongroom.agent import keeping, reading, signing_in, transfer, writing
 
-    return {**signing_in.OPERATIONS, **reading.OPERATIONS, **writing.OPERATIONS, **keeping.OPERATIONS}
+    return {
+        **signing_in.OPERATIONS,
+        **reading.OPERATIONS,
+        **writing.OPERATIONS,
+        **keeping.OPERATIONS,
+        **transfer.OPERATIONS,
+    }
 
 
 def asleep() -> float:

@@ -277,6 +277,8 @@ PEOPLE: Final = (
     Command("generate", "generate a password or a passphrase", "generating:add_generate"),
     Command("sync", "send and fetch changes now", "keeping:add_sync"),
     Command("conflicts", "list and decide conflicts between devices", "keeping:add_conflicts"),
+    Command("import", "add the items of another password manager", "transferring:add_import"),
+    Command("export", "write all items to a file, not encrypted", "transferring:add_export"),
     Command("share-token", "make a token for a program or a machine", "keeping:add_share_token"),
     Command("recovery", "make a recovery key, for a lost master password", "keeping:add_recovery"),
     Command("passwd", "change the master password", "keeping:add_passwd"),

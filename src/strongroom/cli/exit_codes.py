@@ -13,6 +13,8 @@ _BY_CODE = {
     "invalid_reference": WRONG_USE,
     "invalid_totp": WRONG_USE,
     "validation_error": WRONG_USE,
+    "file_refused": WRONG_USE,
+    "password_needed": REFUSED,
     "not_confirmed": NOT_CONFIRMED,
     "ambiguous_name": AMBIGUOUS,
     "unreachable": UNREACHABLE,

@@ -145,7 +145,8 @@ def _get(options: argparse.Namespace) -> int:
         return 0
     value = _field(options.item, options.field, text=options.output is None)
     if options.output is not None:
-        return _write(options.output, value)
+        write_new(options.output, value)
+        return 0
     try:
         sys.stdout.buffer.write(value + (b"" if options.no_newline else b"\n"))
         sys.stdout.buffer.flush()
@@ -170,7 +171,7 @@ def _field(name: str, field: str, *, text: bool = False) -> bytes:
     return found
 
 
-def _write(path: str, value: bytes) -> int:
+def write_new(path: str, value: bytes) -> None:
     """A new file that only its owner can read; a file that is there is not replaced."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
@@ -180,7 +181,6 @@ def _write(path: str, value: bytes) -> int:
         raise CommandFailed(f"The file {path} exists already; it was not replaced.") from None
     except OSError as error:
         raise CommandFailed(f"The file {path} cannot be written: {error.strerror}.") from None
-    return 0
 
 
 def _totp(options: argparse.Namespace) -> int:

@@ -228,8 +228,7 @@ def is_unicode(text: str) -> bool:
 def named(title: Any, number: int | None = None) -> str:
     """An item in a sentence: by its title, or by its place in the file."""
     if isinstance(title, str) and title.strip():
-        shown = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in title.strip())
-        return f"The item {shown[:_LONGEST_TITLE]!r}"
+        return f"The item {title.strip()[:_LONGEST_TITLE]!r}"
     return "An item without a title" if number is None else f"The item number {number}"
 
 
