@@ -98,6 +98,12 @@ def test_run_masks_the_output(world: World) -> None:
     assert (done.returncode, done.stdout) == (5, f"in\n{DATABASE}\n")
 
 
+def test_everything_after_the_dashes_is_the_commands(world: World) -> None:
+    """Options too that `run` itself has, and further dashes."""
+    done = strongroom(world, "run", "--", "echo", "--no-masking", "--", "x", "--help")
+    assert (done.returncode, done.stdout) == (0, "--no-masking -- x --help\n")
+
+
 def test_run_says_what_it_does_not_mask(world: World) -> None:
     """A value with fewer than four characters."""
     world.login("Short", "abc")

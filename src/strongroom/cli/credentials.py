@@ -38,8 +38,8 @@ class _Credential(NamedTuple):
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of `credential`."""
     parser.description = (
-        f"The credential helper of git and of docker. The file {_FILE} in the folder of 'strongroom status' says which "
-        "item is for which host; docs/agents.md has an example."
+        f"The credential helper of git and of docker. The file {_FILE} in ~/.local/share/strongroom, or in "
+        "STRONGROOM_HOME, says which item is for which host; docs/agents.md has an example."
     )
     parser.add_argument("program", choices=["git", "docker"])
     parser.add_argument("operation", metavar="OPERATION", help="get; git and docker also call store, erase and list")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _POLICY: Final = "mcp.toml"
 _LOG: Final = "mcp.log"
+_FOLDER: Final = "~/.local/share/strongroom, or in STRONGROOM_HOME"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -26,10 +27,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "secrets that it never sees. A policy file says what it may do; without one, it may do nothing. "
         "docs/agents.md explains it."
     )
-    parser.add_argument("--policy", metavar="FILE", help=f"the policy; {_POLICY} beside the account's files if missing")
-    parser.add_argument(
-        "--log", metavar="FILE", help=f"the log of every use; {_LOG} beside the account's files if missing"
-    )
+    parser.add_argument("--policy", metavar="FILE", help=f"the policy; if missing, {_POLICY} in {_FOLDER}")
+    parser.add_argument("--log", metavar="FILE", help=f"the log of every use; if missing, {_LOG} in the same folder")
     parser.add_argument("--check", action="store_true", help="say what the policy allows, and end")
     parser.set_defaults(run=_mcp)
 
