@@ -207,3 +207,20 @@ def test_settings_of_the_output_are_those_of_the_terminal() -> None:
         assert terminal.wait_for(b"end\r\n") == b"end\r\n"
         terminal.process.wait(PATIENCE)
         assert terminal.echoes()
+
+
+def test_settings_of_the_input_are_left_as_the_program_leaves_them() -> None:
+    """As without masking: `stty` is a program for that."""
+    with Terminal(runner("sh", "-c", "stty -echo; echo done")) as terminal:
+        terminal.wait_for(b"done\r\n")
+        terminal.process.wait(PATIENCE)
+        assert not terminal.echoes()
+
+
+def test_a_caller_that_ignores_children_does_not_matter() -> None:
+    """Signals that are ignored are inherited."""
+    ignore = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", ignore, *runner("sh", "-c", "exit 4")]
+    assert subprocess.run(command, check=False, timeout=PATIENCE).returncode == 4

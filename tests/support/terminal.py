@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-PATIENCE = 30.0  # seconds
+PATIENCE = 60.0  # seconds; a loaded machine may need many
 
 
 class Terminal:

@@ -55,6 +55,7 @@ def replace_process(command: Sequence[str], environment: Mapping[str, str]) -> N
 
 def run_masked(command: Sequence[str], environment: Mapping[str, str], masker: Masker) -> int:
     """Run the program to its end, with masked output; its wait status (see os.WIFEXITED and the like)."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a caller may have ignored it, and then nobody could be waited for
     previous = signal.pthread_sigmask(signal.SIG_BLOCK, _HANDLED)  # they are waited for, and never missed
     outputs = _Outputs()
     try:
@@ -75,9 +76,9 @@ def run_masked(command: Sequence[str], environment: Mapping[str, str], masker: M
         for relay in relays:
             relay.start()
         status = _wait(process, outputs)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # from now on it ends the wait for processes in the background
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, previous)
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # it ends the wait for processes in the background
     for relay in relays:
         relay.join()  # a process in the background may still write; what it writes is masked too
     outputs.restore()
@@ -187,15 +188,18 @@ class _TerminalRelay(_Relay):
         super().__init__(master, target)
         self._master = master
         self._settings = termios.tcgetattr(master)
+        self.changed = False
 
     def before_write(self) -> None:
         """Take over the settings that the program has made, such as no echo, but not how line ends are written."""
-        settings = termios.tcgetattr(self._master)
-        if settings != self._settings:
-            self._settings = settings
-            taken = [*settings]
-            taken[1] |= termios.OPOST
-            termios.tcsetattr(self._target, termios.TCSADRAIN, taken)
+        with suppress(termios.error):
+            settings = termios.tcgetattr(self._master)
+            if settings != self._settings:
+                self._settings = settings
+                taken = [*settings]
+                taken[1] |= termios.OPOST
+                self.changed = True
+                termios.tcsetattr(self._target, termios.TCSADRAIN, taken)
 
 
 class _Outputs:
@@ -238,8 +242,9 @@ class _Outputs:
                 fcntl.ioctl(ours, termios.TIOCSWINSZ, size)
 
     def restore(self) -> None:
-        """Give the true terminal its settings again, where the program has left others."""
-        if self._terminal is not None and self._saved is not None:
+        """Give the true terminal its settings again, if it has taken over others of the program's output."""
+        changed = any(isinstance(one, _TerminalRelay) and one.changed for one in self.relays)
+        if self._terminal is not None and self._saved is not None and changed:
             with suppress(OSError, termios.error):
                 termios.tcsetattr(self._terminal[0], termios.TCSADRAIN, self._saved)
 
