@@ -8,13 +8,13 @@ import msgspec
 
 from strongroom.agent.operations import Operation, Operations, member
 from strongroom.agent.protocol import Failed
+from strongroom.errors import DocumentNotFound
 from strongroom.items import Source
 
 if TYPE_CHECKING:
     from strongroom.agent.conversation import Conversation
 
 _PAGE: Final = 16 << 20  # bytes of a page
-_MOST: Final = 1_000  # items of a page
 
 
 def _sources(operations: Operations, request: dict[str, Any], _: Conversation) -> Any:
@@ -34,22 +34,25 @@ def _sources(operations: Operations, request: dict[str, Any], _: Conversation) -
 
 
 def _export(operations: Operations, request: dict[str, Any], _: Conversation) -> Any:
-    """A page of all items with their values, from a place in their order on; where the next begins, if there is one."""
-    catalog = operations.unlocked_account().catalog
-    vault, at = request.get("vault"), request.get("at", 0)
-    if not isinstance(at, int) or at < 0:
-        raise Failed("invalid", "The member at of the request must be a number.")
-    entries = catalog.entries(vault if isinstance(vault, str) else None)
+    """The first of these items with their values, and how many ids that were. What is gone by now is skipped."""
+    catalog, ids = operations.unlocked_account().catalog, request.get("ids")
+    if not isinstance(ids, list):
+        raise Failed("invalid", "The member ids of the request must be a list.")
+    vaults = {entry.id: entry.vault for entry in catalog.entries()}
+    shelves = {name: catalog.shelf(name) for name in {*vaults.values()}}
     found: list[dict[str, Any]] = []
-    size = 0
-    for entry in entries[at : at + _MOST]:
-        document = catalog.document(entry)
-        found.append({"id": document.uid, "vault": entry.vault, "item": document.value.to_stored()})
+    size = done = 0
+    for uid in ids:
+        done += 1
+        try:
+            document = shelves[vaults[uid]].items.get(uid)
+        except (KeyError, TypeError, DocumentNotFound):
+            continue
+        found.append({"id": uid, "vault": vaults[uid], "item": document.value.to_stored()})
         size += len(msgspec.json.encode(found[-1]))
         if size > _PAGE:
             break
-    after = at + len(found)
-    return {"items": found, "total": len(entries), "next": after if after < len(entries) else None}
+    return {"items": found, "done": done}
 
 
 OPERATIONS: dict[str, Operation] = {"sources": _sources, "export": _export}

@@ -37,6 +37,7 @@ _FORMATS: Final = (
 )
 _HEAD: Final = 4_096  # bytes by which a format is recognised
 _BATCH: Final = 200  # items that are sent to the agent at a time
+_PAGE: Final = 1_000  # items that are asked for at a time
 _BATCH_BYTES: Final = 8 << 20
 _GIVE_UP: Final = 3  # entries that gpg cannot decrypt, before it has decrypted one
 _MOST_PROBLEMS: Final = 50  # that are shown to a person
@@ -238,14 +239,15 @@ def _export(options: argparse.Namespace) -> int:
     terminal.confirm(question, yes=options.yes)
     found: list[tuple[str, Item]] = []
     vaults: list[str] = []
+    ids = [one["id"] for one in asking.ask("items", vault=options.vault)]
     bar, at = terminal.Bar(), 0
     try:
-        while at is not None:
-            page = asking.ask("export", vault=options.vault, at=at)
+        while at < len(ids):
+            page = asking.ask("export", ids=ids[at : at + _PAGE])
             found += [(one["id"], Item.from_stored(one["item"])) for one in page["items"]]
             vaults += [one["vault"] for one in page["items"]]
-            bar.show("Reading", len(found), page["total"], of="items")
-            at = page["next"]
+            at += page["done"]
+            bar.show("Reading", at, len(ids), of="items")
     finally:
         bar.clear()
     if len({*vaults}) > 1:  # each vault becomes the outermost folder of its items
