@@ -137,7 +137,7 @@ def test_tests_are_chosen_by_what_they_ran(tmp_path: Path) -> None:
         mutant = next(one for one in found if one.kind == kind and part in one.before)
         return {test.partition("[")[0] for test in choice.tests_for(mutant, 10, 100)}
 
-    assert chosen("cli/__init__.py", "call removed", "parser.") == {version}
+    assert chosen("cli/commands.py", "call removed", "parser.exit") == {version}
     assert chosen("identifiers.py", "value returned", "fullmatch") == {f"{uids}::test_one_spelling"}
     assert chosen("identifiers.py", "number", "16") == {
         f"{uids}::test_a_new_uid_is_a_uuid_of_version_7_and_carries_its_time",

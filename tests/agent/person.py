@@ -17,7 +17,7 @@ from tests.support.command_line import clean_environment
 from tests.support.waiting import until
 
 STRONGROOM = (sys.executable, "-m", "strongroom")
-PASSWORD = "correct horse battery staple"
+PASSWORD = "a master password of persons in tests"  # in no other test: the canaries look at all processes
 _numbers = itertools.count(1)
 
 

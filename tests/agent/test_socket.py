@@ -9,13 +9,14 @@ import socket
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.agent.person import Person, alive
+from tests.agent.person import PASSWORD, Person, alive
 from tests.support.other_user import NOBODY, as_root, public_folder
 from tests.support.sampling import LONG
 from tests.support.waiting import until
@@ -183,7 +184,7 @@ def test_two_starts_at_once_make_one_agent(person: Person) -> None:
         for _ in range(2)
     ]
     for one in both:
-        out, _ = one.communicate("correct horse battery staple\n", timeout=60)
+        out, _ = one.communicate(f"{PASSWORD}\n", timeout=60)
         assert (one.returncode, out.startswith("Unlocked")) == (0, True)
     assert person.json("status")["locked"] is False
 
@@ -197,7 +198,7 @@ def test_a_thousand_connections_keep_nobody_out(person: Person, descriptors: int
         person.unlock()
     else:
         words = f"ulimit -n {descriptors}; exec {sys.executable} -m strongroom unlock --password -"
-        given = "correct horse battery staple\n"
+        given = f"{PASSWORD}\n"
         subprocess.run(["bash", "-c", words], env=person.environment(), input=given, text=True, check=True)
     pid = person.pid
     silent = []
@@ -258,8 +259,11 @@ def test_a_kill_at_any_step_loses_nothing_that_was_acknowledged(person: Person) 
     """Items are added while the agent is killed; what a command has called added is there afterwards."""
     added: list[str] = []
     for round_ in range(6 if LONG else 2):
-        pid = person.pid
-        code = f"import os, time; time.sleep({0.15 + 0.11 * round_}); os.kill({pid}, 9)"
+        pid, began = person.pid, time.monotonic()
+        person.said("add", "login", f"first {round_}", "password=-", stdin=f"first {round_}")
+        added.append(f"first {round_}")
+        took = time.monotonic() - began
+        code = f"import os, time; time.sleep({took * (0.3 + 0.35 * round_)}); os.kill({pid}, 9)"
         with subprocess.Popen([sys.executable, "-S", "-c", code]):
             for number in range(30):
                 title = f"item {round_} {number}"
@@ -271,14 +275,13 @@ def test_a_kill_at_any_step_loses_nothing_that_was_acknowledged(person: Person) 
         person.unlock()
     held = {one["title"] for one in person.json("list")}
     assert set(added) <= held
-    assert added
     assert person.said("get", added[-1]).strip() == added[-1]
 
 
 def test_the_agent_leaves_no_dump_and_has_nothing_of_the_caller(person: Person) -> None:
     """No core dump, no terminal, a folder of its own, and of the environment only what it needs."""
     person.lock()
-    person.said("unlock", "--password", "-", stdin="correct horse battery staple\n", CANARY_SECRET="in the environment")
+    person.said("unlock", "--password", "-", stdin=f"{PASSWORD}\n", CANARY_SECRET="in the environment")
     process = Path(f"/proc/{person.pid}")
     assert "Max core file size        0                    0" in (process / "limits").read_text()
     assert b"in the environment" not in (process / "environ").read_bytes()

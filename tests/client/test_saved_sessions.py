@@ -445,7 +445,6 @@ def folder(path: Path) -> None:
         (flipped("sealed", -1), "path is damaged, or was changed: session."),
         (flipped("key", 0), "path is damaged, or was changed: session."),
         (damage(lambda told: told.update(key="short")), "path is damaged, or was changed: session."),
-        (damage(lambda told: told.update(key=None)), "path is damaged, or was changed: session."),
         (damage(lambda told: told.update(id="another")), "path is damaged, or was changed: session."),
         (damage(lambda told: told.update(sealed="")), "path is damaged, or was changed: session."),
         (damage(lambda told: told.update(sealed=5)), "path is not a session file, or was cut off: session."),
@@ -577,6 +576,15 @@ def test_the_key_lies_in_the_keyring(faces: Faces, path: Path, system_keyring: K
     assert system_keyring.entries != kept
     faces.resume(path).logout()
     assert system_keyring.entries == {}
+
+
+def test_without_its_key_a_file_opens_with_the_password_or_not_at_all(faces: Faces, path: Path) -> None:
+    """A file that names no key is one that needs the password; what was sealed otherwise does not open with it."""
+    client = faces.person()
+    client.save_session(path)
+    damage(lambda told: told.update(key=None))(path)
+    with pytest.raises(Locked, match="opens with the password: unlock its replica"):
+        faces.resume(path)
 
 
 def test_a_file_is_not_opened_with_the_key_of_another(faces: Faces, path: Path, system_keyring: Keyring) -> None:

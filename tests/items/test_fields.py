@@ -13,7 +13,7 @@ from strongroom import items
 from strongroom.items import Field, FileContent, Item, Login, Reference
 from strongroom.items.types import Address, PersonName
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "references.json").read_text())
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "references.json").read_text())
 
 
 class Stored(NamedTuple):

@@ -15,7 +15,7 @@ from strongroom.items import Field, FileContent, Item, Login, Other, Source
 from strongroom.items.formats import READERS, WRITERS
 
 CANARY = "quince-4711"
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "items.json").read_text())
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "items.json").read_text())
 
 
 def fulls() -> list[Item]:

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.items import InvalidTotp, totp
 
-VECTORS = json.loads((Path(__file__).parent.parent / "vectors" / "totp.json").read_text())
+VECTORS = json.loads((Path(__file__).parent / "vectors" / "totp.json").read_text())
 
 
 @pytest.mark.parametrize("case", VECTORS["cases"], ids=lambda case: f"{case['text'][-30:]}-{case.get('now')}")
