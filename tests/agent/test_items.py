@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.agent.protocol import Failed
 from strongroom.agent.secrets import open_secrets
-from tests.agent.person import Person
+from tests.agent.person import PASSWORD, Person
 
 SECRET = "JBSWY3DPEHPK3PXP"
 
@@ -60,8 +60,8 @@ def test_a_secret_on_the_command_line_is_refused(ada: Person, word: str) -> None
 
 @pytest.mark.parametrize("words", [("unlock", "--password", "hunter2"), ("login", "--password", "hunter2")])
 def test_the_master_password_is_never_an_argument(ada: Person, words: tuple[str, ...]) -> None:
-    """Only `-` is taken, for standard input."""
-    done = ada.run(*words)
+    """Only `-` is taken, for standard input; what comes by that is not used in the place of an argument."""
+    done = ada.run(*words, stdin=f"{PASSWORD}\n")
     assert done.returncode == 2
     assert "hunter2" not in done.stderr
 
