@@ -191,13 +191,13 @@ class Agent:
 
 def _table() -> dict[str, Operation]:
     """The operations by name. The client is loaded with the first one, after the agent has begun to listen."""
-    from strongroom.agent import keeping, reading, signing_in, transfer, writing
+    from strongroom.agent import account_operations, item_reads, item_writes, login, transfer
 
     return {
-        **signing_in.OPERATIONS,
-        **reading.OPERATIONS,
-        **writing.OPERATIONS,
-        **keeping.OPERATIONS,
+        **login.OPERATIONS,
+        **item_reads.OPERATIONS,
+        **item_writes.OPERATIONS,
+        **account_operations.OPERATIONS,
         **transfer.OPERATIONS,
     }
 

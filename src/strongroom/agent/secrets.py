@@ -140,7 +140,7 @@ class _OfToken(Secrets):
         return [one.shown() for one in self._opened(lambda: self._items().entries(vault))]
 
     def read(self, references: Sequence[str]) -> dict[str, str]:
-        from strongroom.agent.reading import read_all
+        from strongroom.agent.item_reads import read_all
 
         return self._opened(lambda: read_all(self._items().read, list(references)))  # type: ignore[no-any-return]
 

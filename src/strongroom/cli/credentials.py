@@ -15,7 +15,7 @@ import msgspec
 
 from strongroom.agent import paths
 from strongroom.agent.secrets import open_secrets
-from strongroom.cli import asking, terminal
+from strongroom.cli import agent_requests, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -118,7 +118,7 @@ def _mapping(program: str) -> dict[str, str]:
     from strongroom.items import InvalidReference, parse_reference
     from strongroom.programs.private_files import FileRefused, read_trusted
 
-    with asking.failures():
+    with agent_requests.failures():
         path = Path(paths.home(), _FILE)
     if not os.path.lexists(path):
         return {}
@@ -134,6 +134,6 @@ def _mapping(program: str) -> dict[str, str]:
 
 def _credential(item: str) -> _Credential:
     username, password = f"{item}/username", f"{item}/password"
-    with asking.failures(), open_secrets(unlock=asking.unlock) as secrets:
+    with agent_requests.failures(), open_secrets(unlock=agent_requests.unlock) as secrets:
         values = secrets.read([username, password])
     return _Credential(values[username], values[password])

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.agent.secrets import open_secrets, token_of_environment
-from strongroom.cli import asking, terminal
+from strongroom.cli import agent_requests, terminal
 from strongroom.cli.terminal import CommandFailed
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ def add_list(parser: argparse.ArgumentParser) -> None:
     parser.description = "List items, without their values."
     _add_filters(parser)
     parser.add_argument("--deleted", action="store_true", help="list what is in the trash; needs the server")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_list)
 
 
@@ -32,7 +32,7 @@ def add_search(parser: argparse.ArgumentParser) -> None:
     parser.description = "Find items by a part of their title, username, address or tag; every word must be found."
     parser.add_argument("words", nargs="+", metavar="WORD", help="what to look for; capitals do not matter")
     _add_filters(parser)
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_search)
 
 
@@ -57,7 +57,7 @@ def add_totp(parser: argparse.ArgumentParser) -> None:
     """Add the options of `totp`."""
     parser.description = "Print the one-time code of an item."
     parser.add_argument("item", metavar="ITEM", help=_ITEM)
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_totp)
 
 
@@ -67,7 +67,7 @@ def add_copy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("item", metavar="ITEM", help=_ITEM)
     parser.add_argument("field", nargs="?", default="", metavar="FIELD", help="the field, such as username or code")
     parser.add_argument("--clear-after", type=int, default=CLEAR_AFTER, metavar="SECONDS", help="30 by default")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_copy)
 
 
@@ -76,7 +76,7 @@ def add_rm(parser: argparse.ArgumentParser) -> None:
     parser.description = "Delete an item. It can be restored while the server keeps it in the trash."
     parser.add_argument("item", metavar="ITEM", help=_ITEM)
     parser.add_argument("--yes", action="store_true", help="do it without confirmation")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_rm)
 
 
@@ -88,7 +88,7 @@ def add_restore(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("item", metavar="sr://VAULT/ITEM", help="the item, by its title or id")
     parser.add_argument("--version", type=int, metavar="N", help="a version that 'strongroom history' lists")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_restore)
 
 
@@ -97,13 +97,13 @@ def add_history(parser: argparse.ArgumentParser) -> None:
     parser.description = "List the versions of an item that the server keeps, or print one whole."
     parser.add_argument("item", metavar="ITEM", help=_ITEM)
     parser.add_argument("--version", type=int, metavar="N", help="print this version as JSON, with all its values")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_history)
 
 
 def _list(options: argparse.Namespace) -> int:
     if options.deleted:
-        return _show(options, asking.ask("trash", vault=options.vault))
+        return _show(options, agent_requests.ask("trash", vault=options.vault))
     return _show(options, _entries(options.vault))
 
 
@@ -121,7 +121,7 @@ def _search(options: argparse.Namespace) -> int:
 
 def _entries(vault: str | None) -> list[dict[str, Any]]:
     """The items that this person, or this machine's token, can read."""
-    with asking.failures(), open_secrets(unlock=asking.unlock) as secrets:
+    with agent_requests.failures(), open_secrets(unlock=agent_requests.unlock) as secrets:
         return secrets.items(vault)
 
 
@@ -132,7 +132,7 @@ def _show(options: argparse.Namespace, found: list[dict[str, Any]]) -> int:
         if (options.type is None or one["type"] == options.type) and (options.tag is None or options.tag in one["tags"])
     ]
     if options.json:
-        asking.show_json(found)
+        agent_requests.show_json(found)
     elif found:
         rows = [(one["vault"], one["title"] or one["id"], one["type"], one["username"]) for one in found]
         terminal.table(("VAULT", "TITLE", "TYPE", "USERNAME"), rows)
@@ -141,7 +141,7 @@ def _show(options: argparse.Namespace, found: list[dict[str, Any]]) -> int:
 
 def _get(options: argparse.Namespace) -> int:
     if options.json:
-        asking.show_json(_whole(options.item))
+        agent_requests.show_json(_whole(options.item))
         return 0
     value = _field(options.item, options.field, text=options.output is None)
     if options.output is not None:
@@ -158,13 +158,13 @@ def _get(options: argparse.Namespace) -> int:
 def _whole(name: str) -> Any:
     """An item with its values."""
     if token_of_environment() is None:
-        return asking.ask("item", item=name)
+        return agent_requests.ask("item", item=name)
     raise CommandFailed("With a token, items are read one field at a time: strongroom get ITEM FIELD.")
 
 
 def _field(name: str, field: str, *, text: bool = False) -> bytes:
     """A field, from the agent or with the token of this machine."""
-    with asking.failures(), open_secrets(unlock=asking.unlock) as secrets:
+    with agent_requests.failures(), open_secrets(unlock=agent_requests.unlock) as secrets:
         found = secrets.field(name, field)
     if text and sys.stdout.isatty() and b"\0" in found:
         raise CommandFailed("The value is a file and no text; use --output FILE.")
@@ -186,11 +186,11 @@ def write_new(path: str, value: bytes) -> None:
 def _totp(options: argparse.Namespace) -> int:
     if token_of_environment() is not None:
         code = _field(options.item, "code").decode()
-        return asking.show(options, {"code": code}, code)
-    told = asking.ask("totp", item=options.item)
+        return agent_requests.show(options, {"code": code}, code)
+    told = agent_requests.ask("totp", item=options.item)
     if not options.json and sys.stderr.isatty():
         terminal.print_error(f"good for {told['seconds']} s")
-    return asking.show(options, told, told["code"])
+    return agent_requests.show(options, told, told["code"])
 
 
 def _copy(options: argparse.Namespace) -> int:
@@ -204,30 +204,30 @@ def _copy(options: argparse.Namespace) -> int:
     after = (
         f"it is cleared in {options.clear_after} s" if board.clears else "the terminal holds it, and cannot clear it"
     )
-    return asking.show(options, told, f"Copied with {board.name}; {after}.")
+    return agent_requests.show(options, told, f"Copied with {board.name}; {after}.")
 
 
 def _rm(options: argparse.Namespace) -> int:
-    entry = asking.ask("find", item=options.item)
+    entry = agent_requests.ask("find", item=options.item)
     question = f"Delete the item {entry['title']!r} of the vault {entry['vault']!r}?"
     terminal.confirm(question, yes=options.yes)
-    told = asking.ask("remove", id=entry["id"])
+    told = agent_requests.ask("remove", id=entry["id"])
     how = f"To bring it back: strongroom restore '{told['reference']}'"
     if not told["restorable"]:
         how = "The server was not reached: if it was never sent there, it cannot be brought back."
-    return asking.show(options, told, f"Deleted {told['title']!r}. {how}")
+    return agent_requests.show(options, told, f"Deleted {told['title']!r}. {how}")
 
 
 def _restore(options: argparse.Namespace) -> int:
-    told = asking.ask("restore", item=options.item, version=options.version)
+    told = agent_requests.ask("restore", item=options.item, version=options.version)
     what = "Restored" if options.version is None else f"Restored version {options.version} of"
-    return asking.show(options, told, f"{what} {told['title']!r} in {told['vault']!r}.")
+    return agent_requests.show(options, told, f"{what} {told['title']!r} in {told['vault']!r}.")
 
 
 def _history(options: argparse.Namespace) -> int:
-    told = asking.ask("history", item=options.item, version=options.version)
+    told = agent_requests.ask("history", item=options.item, version=options.version)
     if options.json or options.version is not None:
-        asking.show_json(told)
+        agent_requests.show_json(told)
         return 0
     rows = [(str(one["version"]), _when(one["updatedAt"]), _kind(one)) for one in told["versions"]]
     terminal.table(("VERSION", "WHEN", ""), rows, right={0})

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom.agent import paths
-from strongroom.cli import asking, terminal
+from strongroom.cli import agent_requests, terminal
 
 if TYPE_CHECKING:
     import argparse
@@ -40,7 +40,7 @@ def _mcp(options: argparse.Namespace) -> int:
     from strongroom.programs.private_files import FileRefused
 
     try:
-        with asking.failures():
+        with agent_requests.failures():
             policy = _policy(options.policy)
             if options.check:
                 return _show(policy)

@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from strongroom.cli import asking, terminal
+from strongroom.cli import agent_requests, terminal
 from strongroom.cli.exit_codes import exit_code
-from strongroom.programs.filling import NotFilled
+from strongroom.programs.templates import NotFilled
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping
 
-    from strongroom.programs.filling import Filled
-    from strongroom.programs.reading import ReferenceReader
+    from strongroom.programs.reference_values import ReferenceReader
+    from strongroom.programs.templates import Filled
 
 _STREAM: Final = "-"
 
@@ -44,7 +44,7 @@ def add_read(parser: argparse.ArgumentParser) -> None:
     parser.description = "Print the value that a reference names."
     parser.add_argument("reference", metavar="REFERENCE", help="sr://vault/item/field")
     parser.add_argument("-n", "--no-newline", action="store_true", help="print no newline after the value")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_read)
 
 
@@ -73,7 +73,7 @@ def add_env(parser: argparse.ArgumentParser) -> None:
         'For direnv, write into .envrc: eval "$(strongroom env app.env)"'
     )
     parser.add_argument("file", nargs="+", metavar="FILE", help="a file with lines NAME=value")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_env)
 
 
@@ -103,15 +103,15 @@ def _read(options: argparse.Namespace) -> int:
     with _reader() as reader:
         value = reader.read([options.reference])[options.reference]
     if options.json:
-        asking.show_json({"reference": options.reference, "value": value})
+        agent_requests.show_json({"reference": options.reference, "value": value})
     else:
         _write_out((value if options.no_newline else value + "\n").encode())
     return 0
 
 
 def _inject(options: argparse.Namespace) -> int:
-    from strongroom.programs.filling import fill, references_in
     from strongroom.programs.private_files import FileRefused, write_private
+    from strongroom.programs.templates import fill, references_in
 
     text = _template(options.in_file)
     with _reader() as reader:
@@ -132,7 +132,7 @@ def _env(options: argparse.Namespace) -> int:
 
     filled = _filled(_variables(options.file))
     if options.json:
-        asking.show_json(filled.variables)
+        agent_requests.show_json(filled.variables)
     else:
         lines = (f"export {name}={shlex.quote(value)}\n" for name, value in filled.variables.items())
         _write_out("".join(lines).encode("utf-8", "surrogateescape"))
@@ -151,7 +151,7 @@ def _variables(paths: list[str]) -> dict[str, str]:
 
 
 def _filled(variables: Mapping[str, str]) -> Filled:
-    from strongroom.programs.filling import fill_environment
+    from strongroom.programs.templates import fill_environment
 
     with _reader() as reader:
         return fill_environment(variables, reader)
@@ -161,9 +161,9 @@ def _filled(variables: Mapping[str, str]) -> Filled:
 def _reader() -> Iterator[ReferenceReader]:
     """Reads references; a person is asked for the password where the agent is locked."""
     from strongroom.agent.secrets import open_secrets
-    from strongroom.programs.reading import ReferenceReader
+    from strongroom.programs.reference_values import ReferenceReader
 
-    with asking.failures(), _problems(), open_secrets(unlock=asking.unlock) as secrets:
+    with agent_requests.failures(), _problems(), open_secrets(unlock=agent_requests.unlock) as secrets:
         yield ReferenceReader(secrets)
 
 

@@ -16,8 +16,8 @@ from msgspec import Meta, Struct
 
 from strongroom.items import InvalidReference, Reference, parse_reference
 from strongroom.mcp import arguments
-from strongroom.programs.filling import PREFIX
 from strongroom.programs.private_files import FileRefused, read_trusted
+from strongroom.programs.templates import PREFIX
 
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,63}")

@@ -16,10 +16,10 @@ from strongroom.items import InvalidReference, parse_reference
 from strongroom.mcp import commands, memory
 from strongroom.mcp.policy import Policy, Template
 from strongroom.mcp.use_log import UseLog
-from strongroom.programs.filling import Filled, NotFilled, fill, fill_environment, references_in
 from strongroom.programs.masking import Masker
 from strongroom.programs.private_files import FileRefused, read_trusted, write_private
-from strongroom.programs.reading import ReferenceReader
+from strongroom.programs.reference_values import ReferenceReader
+from strongroom.programs.templates import Filled, NotFilled, fill, fill_environment, references_in
 
 _MOST_ITEMS: Final = 200  # in one reply
 _LOCKED: Final = "strongroom is locked. A person must run 'strongroom unlock' in a terminal; no tool can do it."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from strongroom.programs.filling import NotFilled
+from strongroom.programs.templates import NotFilled
 
 _NAME: Final = re.compile(r"(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_]*)[ \t]*=[ \t]*(.*)")
 _SINGLE: Final = re.compile(r"'([^']*)'")

@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from strongroom.cli import asking, prompts, terminal
+from strongroom.cli import agent_requests, prompts, terminal
 from strongroom.cli.terminal import CommandFailed
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_login(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ca-file", metavar="FILE", help="the only certificates to trust, in PEM form")
     parser.add_argument("--proxy", metavar="URL", help="the address of an HTTP proxy")
     parser.add_argument("--insecure", action="store_true", help="allow plain http to another machine")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_login)
 
 
@@ -48,14 +48,14 @@ def add_unlock(parser: argparse.ArgumentParser) -> None:
     parser.description = "Open the account with the master password; no server is needed."
     add_password(parser)
     _add_lock_after(parser)
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_unlock)
 
 
 def add_lock(parser: argparse.ArgumentParser) -> None:
     """Add the options of `lock`."""
     parser.description = "Forget every key: the agent ends."
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_lock)
 
 
@@ -68,14 +68,14 @@ def add_logout(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="also without the server, and with changes that were not sent: they are lost",
     )
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_logout)
 
 
 def add_status(parser: argparse.ArgumentParser) -> None:
     """Add the options of `status`."""
     parser.description = "Say who is logged in, whether it is unlocked, and what waits to be sent or decided."
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_status)
 
 
@@ -129,12 +129,12 @@ def _login(options: argparse.Namespace) -> int:
     else:
         members["password"] = prompts.secret("Master password", options.password)
         members["security_key"] = options.security_key
-    told = asking.ask(operation, unlocks=False, **members)
+    told = agent_requests.ask(operation, unlocks=False, **members)
     done = "Registered" if options.register else "Logged in as"
     sentence = f"{done} {told['email']} at {told['url']}: {told['items']:,} items."
     if options.register:
         sentence += " If you lose the master password, only a recovery key opens the account; run: strongroom recovery"
-    return asking.show(options, told, sentence)
+    return agent_requests.show(options, told, sentence)
 
 
 def _new_password() -> str:
@@ -168,33 +168,33 @@ def _unlock(options: argparse.Namespace) -> int:
     if not known:
         raise CommandFailed("Nobody is logged in here; run: strongroom login", 5)
     password = prompts.secret(f"Master password of {known['email']}", options.password)
-    told = asking.ask("unlock", unlocks=False, password=password, lock_after=options.lock_after)
-    return asking.show(options, told, f"Unlocked; locks when unused for {_spelled(told['lockAfter'])}.")
+    told = agent_requests.ask("unlock", unlocks=False, password=password, lock_after=options.lock_after)
+    return agent_requests.show(options, told, f"Unlocked; locks when unused for {_spelled(told['lockAfter'])}.")
 
 
 def _lock(options: argparse.Namespace) -> int:
     from strongroom.agent import connection
 
-    with asking.failures():
+    with agent_requests.failures():
         if connection.is_running():
-            asking.ask("lock", unlocks=False)
-    return asking.show(options, {"locked": True}, "Locked.")
+            agent_requests.ask("lock", unlocks=False)
+    return agent_requests.show(options, {"locked": True}, "Locked.")
 
 
 def _logout(options: argparse.Namespace) -> int:
     if not _known():
         raise CommandFailed("Nobody is logged in here.", 5)
-    if options.force and asking.is_locked():  # the password may be lost: then at least nothing stays here
+    if options.force and agent_requests.is_locked():  # the password may be lost: then at least nothing stays here
         from strongroom.agent.settings import remove_everything
 
         remove_everything()
         told = {"ended": False}
     else:
-        told = asking.ask("logout", everywhere=options.everywhere, force=options.force)
+        told = agent_requests.ask("logout", everywhere=options.everywhere, force=options.force)
     sentence = "Logged out; the copy on this device is deleted."
     if not told["ended"]:
         sentence += " The server was not reached: end the session from another device."
-    return asking.show(options, told, sentence)
+    return agent_requests.show(options, told, sentence)
 
 
 def _status(options: argparse.Namespace) -> int:
@@ -202,11 +202,11 @@ def _status(options: argparse.Namespace) -> int:
 
     known = _known()
     told: dict[str, Any] = {"locked": True, "email": known.get("email"), "url": known.get("url")}
-    with asking.failures():
+    with agent_requests.failures():
         if connection.is_running():
-            told |= asking.ask("status", unlocks=False)
+            told |= agent_requests.ask("status", unlocks=False)
     if options.json:
-        asking.show_json(told)
+        agent_requests.show_json(told)
         return 0
     if not known:
         terminal.print_line("Nobody is logged in here; run: strongroom login")

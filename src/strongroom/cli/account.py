@@ -6,8 +6,8 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from strongroom.cli import asking, prompts, terminal
-from strongroom.cli.signing_in import add_password, duration, say_strength
+from strongroom.cli import agent_requests, prompts, terminal
+from strongroom.cli.login import add_password, duration, say_strength
 from strongroom.cli.terminal import CommandFailed
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def add_sync(parser: argparse.ArgumentParser) -> None:
     parser.description = (
         "Send what was changed here, and fetch what was changed elsewhere. The agent does it by itself."
     )
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_sync)
 
 
@@ -36,7 +36,7 @@ def add_conflicts(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--keep", choices=["mine", "theirs", "both"], help="which side of a conflict stays")
     how.add_argument("--discard", action="store_true", help="drop a change that was refused")
     how.add_argument("--retry", action="store_true", help="send a change that was refused once more")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_conflicts)
 
 
@@ -60,7 +60,7 @@ def add_share_token(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--list", action="store_true", help="list the tokens of the account")
     parser.add_argument("--revoke", metavar="NAME", help="revoke a token, by its name or id")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_share_token)
 
 
@@ -72,14 +72,14 @@ def add_recovery(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--remove", action="store_true", help="remove the recovery key")
     add_password(parser)
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_recovery)
 
 
 def add_passwd(parser: argparse.ArgumentParser) -> None:
     """Add the options of `passwd`."""
     parser.description = "Change the master password. Other devices log in again."
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_passwd)
 
 
@@ -91,7 +91,7 @@ def add_rotate(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--keep-password", action="store_true", help="keep the master password; a new one is better")
     parser.add_argument("--yes", action="store_true", help="do it without confirmation")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_rotate)
 
 
@@ -102,12 +102,12 @@ def add_agent(parser: argparse.ArgumentParser) -> None:
         "keys in memory, and ends when it locks."
     )
     parser.add_argument("--foreground", action="store_true", help="run the agent here, until it locks")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_agent)
 
 
 def _sync(options: argparse.Namespace) -> int:
-    told = asking.ask("sync")
+    told = agent_requests.ask("sync")
     for one in told["renamed"]:
         terminal.print_error(
             f"The vault {one['wanted']!r} is now {one['name']!r}: another device has that name already."
@@ -116,7 +116,7 @@ def _sync(options: argparse.Namespace) -> int:
     sentence = f"Fetched {told['pulled']:,}, sent {told['pushed']:,}."
     if waiting:
         sentence += f" {waiting:,} wait for a decision; run: strongroom conflicts"
-    return asking.show(options, told, sentence)
+    return agent_requests.show(options, told, sentence)
 
 
 def _conflicts(options: argparse.Namespace) -> int:
@@ -124,11 +124,11 @@ def _conflicts(options: argparse.Namespace) -> int:
     if how is not None:
         if (options.item is None) != options.all:
             raise CommandFailed("Name one conflict, or use --all.")
-        told = asking.ask("resolve", id=options.item, how=how, all=options.all)
-        return asking.show(options, told, f"Decided: {told['decided']:,}.")
-    told = asking.ask("conflicts")
+        told = agent_requests.ask("resolve", id=options.item, how=how, all=options.all)
+        return agent_requests.show(options, told, f"Decided: {told['decided']:,}.")
+    told = agent_requests.ask("conflicts")
     if options.json:
-        asking.show_json(told)
+        agent_requests.show_json(told)
         return 0
     for one in told["conflicts"]:
         terminal.print_line(
@@ -150,14 +150,14 @@ def _share_token(options: argparse.Namespace) -> int:
     if options.list:
         return _list_tokens(options)
     if options.revoke is not None:
-        told = asking.ask("revoke", id=options.revoke)
-        return asking.show(options, told, f"Revoked the token {told['name']!r}.")
+        told = agent_requests.ask("revoke", id=options.revoke)
+        return agent_requests.show(options, told, f"Revoked the token {told['name']!r}.")
     if options.vault is None or not options.name:
         raise CommandFailed("Say which vault and a name: strongroom share-token VAULT --name NAME.")
     permissions = [part.strip() for part in options.allow.split(",")]
     if unknown := [one for one in permissions if one not in _PERMISSIONS]:
         raise CommandFailed(f"--allow takes read, write and delete, not {unknown[0]!r}.")
-    told = asking.ask(
+    told = agent_requests.ask(
         "token",
         vault=options.vault,
         name=options.name,
@@ -167,13 +167,13 @@ def _share_token(options: argparse.Namespace) -> int:
     )
     if not options.json and sys.stderr.isatty():
         terminal.print_error(f"shown once; use it with STRONGROOM_URL={told['url']} and STRONGROOM_TOKEN_FILE")
-    return asking.show(options, told, told["token"])
+    return agent_requests.show(options, told, told["token"])
 
 
 def _list_tokens(options: argparse.Namespace) -> int:
-    found = asking.ask("tokens")
+    found = agent_requests.ask("tokens")
     if options.json:
-        asking.show_json(found)
+        agent_requests.show_json(found)
         return 0
     rows = [
         (
@@ -194,14 +194,16 @@ def _list_tokens(options: argparse.Namespace) -> int:
 def _recovery(options: argparse.Namespace) -> int:
     if options.remove:
         password = prompts.secret("Master password", options.password)
-        asking.ask("remove_recovery", password=password)
-        return asking.show(options, {"removed": True}, "The recovery key is removed: it opens nothing any more.")
+        agent_requests.ask("remove_recovery", password=password)
+        return agent_requests.show(
+            options, {"removed": True}, "The recovery key is removed: it opens nothing any more."
+        )
     if not prompts.has_terminal():
         raise prompts.NoTerminal("a reader of the recovery key")
     password = prompts.secret("Master password", options.password)
-    key = asking.ask("make_recovery", password=password)["key"]
+    key = agent_requests.ask("make_recovery", password=password)["key"]
     _show_key(key)
-    return asking.show(options, {"made": True}, "The recovery key is made. Nobody can show it again.")
+    return agent_requests.show(options, {"made": True}, "The recovery key is made. Nobody can show it again.")
 
 
 def _show_key(key: str) -> None:
@@ -220,8 +222,10 @@ def _passwd(options: argparse.Namespace) -> int:
     old = prompts.ask_secret("Master password")
     new = prompts.ask_secret("New master password", again="New master password again")
     say_strength(new)
-    asking.ask("passwd", password=old, new=new)
-    return asking.show(options, {"changed": True}, "The master password is changed; other devices log in again.")
+    agent_requests.ask("passwd", password=old, new=new)
+    return agent_requests.show(
+        options, {"changed": True}, "The master password is changed; other devices log in again."
+    )
 
 
 def _rotate(options: argparse.Namespace) -> int:
@@ -231,10 +235,10 @@ def _rotate(options: argparse.Namespace) -> int:
     if not options.keep_password:
         new = prompts.ask_secret("New master password", again="New master password again")
         say_strength(new)
-    key = asking.ask("rotate", password=password, new=new)["key"]
+    key = agent_requests.ask("rotate", password=password, new=new)["key"]
     if key is not None:
         _show_key(key)
-    return asking.show(options, {"rotated": True}, "Everything is sealed under new keys.")
+    return agent_requests.show(options, {"rotated": True}, "Everything is sealed under new keys.")
 
 
 def _agent(options: argparse.Namespace) -> int:
@@ -243,13 +247,13 @@ def _agent(options: argparse.Namespace) -> int:
     if options.foreground:
         from strongroom.agent.process import serve
 
-        with asking.failures():
+        with agent_requests.failures():
             terminal.print_error(f"the agent listens at {paths.socket()}, and writes to {paths.log()}")
             serve(lambda: None)
         return 0
-    with asking.failures():
+    with agent_requests.failures():
         told: dict[str, Any] = {"running": connection.is_running(), "socket": paths.socket(), "log": paths.log()}
-    return asking.show(
+    return agent_requests.show(
         options, told, f"The agent {'runs' if told['running'] else 'does not run'}; its socket: {told['socket']}"
     )
 

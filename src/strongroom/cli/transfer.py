@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, NamedTuple
 
-from strongroom.cli import asking, exit_codes, prompts, terminal
+from strongroom.cli import agent_requests, exit_codes, prompts, terminal
 from strongroom.cli.items import write_new
 from strongroom.cli.terminal import CommandFailed
 
@@ -56,7 +56,7 @@ def add_import(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--vault", metavar="NAME", help="the vault that they go to; made if there is none")
     parser.add_argument("--dry-run", action="store_true", help="only say what would be added")
     parser.add_argument("--password", metavar="-", help="- takes the password of the file from standard input")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_import)
 
 
@@ -70,7 +70,7 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=("cxf", "bitwarden"), default="cxf", help="the format; cxf by default")
     parser.add_argument("--vault", metavar="NAME", help="only this vault")
     parser.add_argument("--yes", action="store_true", help="do it without confirmation")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_export)
 
 
@@ -88,10 +88,10 @@ def _import(options: argparse.Namespace) -> int:
     vault = options.vault or _only_vault()
     bar = terminal.Bar()
     try:
-        with asking.refusals(), _opened(options) as (name, found):
+        with agent_requests.refusals(), _opened(options) as (name, found):
             present = [
                 _Present(uid, Item(source=Source(format=kind, id=identifier)))
-                for uid, kind, identifier in asking.ask("sources", vault=vault)
+                for uid, kind, identifier in agent_requests.ask("sources", vault=vault)
             ]
             plan = make_plan(found, present, lambda done: bar.show("Reading", done, done, of="items"))
         if not options.dry_run:
@@ -102,7 +102,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _only_vault() -> str:
-    names = sorted({one["vault"] for one in asking.ask("items")})
+    names = sorted({one["vault"] for one in agent_requests.ask("items")})
     if len(names) > 1:
         raise CommandFailed(f"Say which vault with --vault: {', '.join(names)}.")
     return names[0] if names else "Personal"
@@ -194,7 +194,7 @@ def _batches(items: list[Item]) -> Iterator[list[Item]]:
 def _sent(batch: list[Item], vault: str, plan: Plan) -> list[Item]:
     """Send a batch; those that were added. Where the agent refuses it, each is sent alone."""
     try:
-        asking.ask("add_many", vault=vault, create=True, items=[item.to_stored() for item in batch])
+        agent_requests.ask("add_many", vault=vault, create=True, items=[item.to_stored() for item in batch])
     except CommandFailed as failed:
         if failed.code not in {exit_codes.FAILED, exit_codes.WRONG_USE}:
             raise
@@ -216,7 +216,7 @@ def _tell(options: argparse.Namespace, plan: Plan, vault: str, name: str) -> int
         "problems": plan.problems,
     }
     if options.json:
-        asking.show_json(told)
+        agent_requests.show_json(told)
         return 0
     for problem in plan.problems[:_MOST_PROBLEMS]:
         terminal.print_error(terminal.plain(problem))
@@ -239,11 +239,11 @@ def _export(options: argparse.Namespace) -> int:
     terminal.confirm(question, yes=options.yes)
     found: list[tuple[str, Item]] = []
     vaults: list[str] = []
-    ids = [one["id"] for one in asking.ask("items", vault=options.vault)]
+    ids = [one["id"] for one in agent_requests.ask("items", vault=options.vault)]
     bar, at = terminal.Bar(), 0
     try:
         while at < len(ids):
-            page = asking.ask("export", ids=ids[at : at + _PAGE])
+            page = agent_requests.ask("export", ids=ids[at : at + _PAGE])
             found += [(one["id"], Item.from_stored(one["item"])) for one in page["items"]]
             vaults += [one["vault"] for one in page["items"]]
             at += page["done"]
@@ -260,4 +260,4 @@ def _export(options: argparse.Namespace) -> int:
         return 0
     write_new(options.file, data)
     told = {"file": options.file, "format": options.format, "items": len(found)}
-    return asking.show(options, told, f"Wrote {len(found):,} items to {options.file}; they are not encrypted.")
+    return agent_requests.show(options, told, f"Wrote {len(found):,} items to {options.file}; they are not encrypted.")

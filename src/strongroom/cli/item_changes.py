@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
-from strongroom.cli import asking, prompts, terminal
+from strongroom.cli import agent_requests, prompts, terminal
 from strongroom.cli.terminal import CommandFailed
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def add_add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--create-vault", action="store_true", help="make the vault if there is none of this name")
     parser.add_argument("--edit", action="store_true", help="open the item in an editor before it is added")
     _add_generate(parser)
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_add)
 
 
@@ -43,7 +43,7 @@ def add_edit(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("item", metavar="ITEM", help="the item: its title, VAULT/TITLE, sr://VAULT/TITLE, or its id")
     parser.add_argument("fields", nargs="*", metavar="FIELD=VALUE", help="what to change; FIELD= empties a field")
     _add_generate(parser)
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_edit)
 
 
@@ -76,12 +76,12 @@ def _add(options: argparse.Namespace) -> int:
         _complete(raw, given, options)
     if options.edit:
         raw = _in_editor(raw)
-    told = asking.ask("add", item=raw, vault=options.vault, create=options.create_vault)
-    return asking.show(options, told, f"Added {told['title']!r} to {told['vault']!r}: {told['reference']}")
+    told = agent_requests.ask("add", item=raw, vault=options.vault, create=options.create_vault)
+    return agent_requests.show(options, told, f"Added {told['title']!r} to {told['vault']!r}: {told['reference']}")
 
 
 def _edit(options: argparse.Namespace) -> int:
-    found = asking.ask("item", item=options.item)
+    found = agent_requests.ask("item", item=options.item)
     before, proof = found["item"], found["proof"]
     raw = json.loads(json.dumps(before))
     if options.fields or options.generate:
@@ -91,22 +91,22 @@ def _edit(options: argparse.Namespace) -> int:
     else:
         raw = _in_editor(raw)
     if raw == before:
-        return asking.show(options, {"changed": False}, "Nothing was changed.")
+        return agent_requests.show(options, {"changed": False}, "Nothing was changed.")
     while True:
         try:
-            told = asking.ask("replace", id=found["id"], proof=proof, item=raw)
+            told = agent_requests.ask("replace", id=found["id"], proof=proof, item=raw)
         except CommandFailed as failed:
             if options.fields or options.generate or not prompts.has_terminal():
                 raise
             terminal.print_error(str(failed))
             proof, raw = _again(found["id"], proof, raw)
             continue
-        return asking.show(options, told | {"changed": True}, f"Changed {told['title']!r}.")
+        return agent_requests.show(options, told | {"changed": True}, f"Changed {told['title']!r}.")
 
 
 def _again(uid: str, proof: str, raw: Any) -> tuple[str, Any]:
     """What was typed is not lost: write it over a change of somebody else, or go on editing."""
-    now = asking.ask("item", item=uid)["proof"]
+    now = agent_requests.ask("item", item=uid)["proof"]
     if now != proof:
         if prompts.ask("Write yours over the other change? (y or n)").lower() not in {"y", "yes"}:
             raise CommandFailed("Nothing was changed.", 4)
@@ -184,7 +184,7 @@ def _set(raw: dict[str, Any], name: str, value: str, *, concealed: bool) -> None
         raw[name] = value.lower() in {"yes", "true", "1", "y"}
     elif name == "totp" and "totp" in members:
         if value:
-            with asking.refusals():
+            with agent_requests.refusals():
                 raw["totp"] = totp.parse(value).to_json()
         else:
             raw.pop("totp", None)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.programs import env_file
-from strongroom.programs.filling import NotFilled, fill, fill_environment, references_in
+from strongroom.programs.templates import NotFilled, fill, fill_environment, references_in
 
 VALUES = {"sr://office/db/password": "p{{ sr://office/other/x }}", "sr://My vault/An item/user name": "ada"}
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from strongroom.agent.protocol import Failed
 from strongroom.agent.secrets import Secrets
-from strongroom.programs.filling import NotFilled
+from strongroom.programs.templates import NotFilled
 
 # What is wrong with one reference. Everything else, such as a locked agent, is wrong with all.
 _OF_ONE = frozenset(

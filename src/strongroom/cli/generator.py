@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from strongroom.cli import asking, terminal
+from strongroom.cli import agent_requests, terminal
 from strongroom.cli.terminal import CommandFailed
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--no-symbols", action="store_true", help="letters and digits only")
     parser.add_argument("--words", type=int, metavar="N", help="a passphrase of so many words, such as 5")
     parser.add_argument("--separator", default="-", metavar="TEXT", help="what stands between words; - by default")
-    asking.add_json(parser)
+    agent_requests.add_json(parser)
     parser.set_defaults(run=_generate)
 
 
@@ -37,4 +37,4 @@ def _generate(options: argparse.Namespace) -> int:
         raise CommandFailed(str(error)) from None
     if not options.json and sys.stderr.isatty():
         terminal.print_error(f"{made.bits:.0f} bits")
-    return asking.show(options, {"value": made.value, "bits": round(made.bits, 1)}, made.value)
+    return agent_requests.show(options, {"value": made.value, "bits": round(made.bits, 1)}, made.value)
