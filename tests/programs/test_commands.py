@@ -244,6 +244,8 @@ def test_git_gets_credentials_for_a_host_of_the_file(world: World) -> None:
     asked = "protocol=https\nhost=git.example.com\n"
     wanted = f"username=user-of-Wiki\npassword={SECRETS['Wiki']}\n"
     assert strongroom(world, "credential", "git", "get", input=asked + "\n").stdout == wanted
+    twice = asked + "capability[]=authtype\ncapability[]=state\n"
+    assert strongroom(world, "credential", "git", "get", input=twice).stdout == wanted
     for other in (
         "protocol=https\nhost=evil.example.com\n",
         "protocol=https\nhost=git.example.com.evil.example.com\n",
@@ -251,6 +253,14 @@ def test_git_gets_credentials_for_a_host_of_the_file(world: World) -> None:
         "protocol=http\nhost=git.example.com\n",
         asked + "username=somebody\n",
         "",
+        # What git reads as one line of another host, and a reader of other line ends as two.
+        *(
+            f"protocol=https\nhost=evil.example.com\nusername=user-of-Wiki{end}host=git.example.com\n"
+            for end in ("\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029")
+        ),
+        'protocol=https\nhost=evil.example.com\nwwwauth[]=Basic realm="x\x85host=git.example.com\x85"\n',
+        "protocol=https\nhost=evil.example.com\nhost=git.example.com\n",
+        "protocol=http\nprotocol=https\nhost=git.example.com\n",
     ):
         done = strongroom(world, "credential", "git", "get", input=other)
         assert (done.returncode, done.stdout) == (0, "")

@@ -70,7 +70,7 @@ def _git(operation: str) -> int:
     """Reply to git. What it wants to store or erase is not taken: items are changed by people."""
     if operation != "get":
         return 0
-    request = dict(line.split("=", 1) for line in _request().splitlines() if "=" in line)
+    request = _members(_request())
     item = _mapping("git").get(request.get("host", "").lower())
     if item is None or request.get("protocol") != "https":
         return 0
@@ -81,6 +81,20 @@ def _git(operation: str) -> int:
         raise terminal.CommandFailed("The username or the password has a line break, which git cannot take.", 1)
     terminal.print_line(f"username={credential.username}\npassword={credential.password}")
     return 0
+
+
+def _members(text: str) -> dict[str, str]:
+    """The members of git's request; none of a request that could be read in two ways, by us and by git.
+
+    A line ends with a line feed alone. Other line ends are part of a value, which a hostile server or URL may have
+    chosen.
+    """
+    lines = [line.partition("=") for line in text.split("\n") if line]
+    found = {name: value for name, _, value in lines if not name.endswith("[]")}
+    single = [name for name, _, _ in lines if not name.endswith("[]")]
+    if len(single) != len(found) or not all(value.isprintable() for value in found.values()):
+        return {}
+    return found
 
 
 def _docker(operation: str) -> int:
