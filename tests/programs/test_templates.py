@@ -89,6 +89,14 @@ def test_the_file_of_the_page_is_read() -> None:
     assert references_in(found["DATABASE_URL"]) == [found["DATABASE_PASSWORD"]]
 
 
+@pytest.mark.parametrize("end", ["\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\r", "\0"])
+def test_no_variable_hides_behind_a_line_end_that_editors_do_not_show(end: str) -> None:
+    """A comment with such a sign in it would set a variable that nobody sees."""
+    with pytest.raises(NotFilled, match="line 2: it has a control character"):
+        env_file.parse(f"A=1\n# a comment{end}LD_PRELOAD=/x.so\n", "app.env")
+    assert env_file.parse("A=1\r\nB=\t2\r\n", "app.env") == {"A": "1", "B": "2"}
+
+
 def test_a_line_that_is_none_is_refused_and_not_shown() -> None:
     """With its number, for each; a line may hold a secret, so it is not repeated."""
     with pytest.raises(NotFilled) as refused:

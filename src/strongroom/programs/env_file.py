@@ -20,8 +20,11 @@ def parse(text: str, source: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     problems = []
-    for number, raw in enumerate(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").splitlines(), 1):
+    for number, raw in enumerate(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}").split("\n"), 1):
         line = raw.strip()
+        if not line.replace("\t", " ").isprintable():
+            problems.append(f"{source}, line {number}: it has a control character, or a hidden line end.")
+            continue
         if not line or line.startswith("#"):
             continue
         match = _NAME.fullmatch(line)
