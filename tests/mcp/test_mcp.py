@@ -178,6 +178,19 @@ def test_a_command_runs_with_secrets_that_the_model_does_not_see(model: Model, w
     assert done == {"exit_code": 3, "output": f"hello test\n<masked>\n{world.home}\n"}
 
 
+def test_a_secret_that_is_too_short_to_be_masked_goes_to_no_command(world: World) -> None:
+    """The model would see it in the output."""
+    made = world.items.create({"type": "login", "title": "Pin", "username": "user", "password": "123"})
+    try:
+        policy = '[[command]]\nargv = ["/usr/bin/env"]\nenvironment = { PIN = "sr://office/Pin/password" }\n'
+        with model_of(world, "short", policy) as model:
+            reply = model.call("run_command", argv=["/usr/bin/env"])
+        assert "too short to be masked" in reply.text
+        assert "123" not in reply.text
+    finally:
+        world.items.delete(made)
+
+
 def test_the_environment_is_small(model: Model) -> None:
     """What the policy names, PATH and LANG: neither the token of the machine nor a home."""
     done = model.call("run_command", argv=["/usr/bin/env"]).value

@@ -79,7 +79,9 @@ def test_the_policy_of_the_page_is_valid(home: Path) -> None:
     assert policy.items
     assert policy.reveal
     [command] = policy.command
-    assert command.fits([*command.argv[:3], "--command=SELECT 1", "shop"])
+    query = "--command=SELECT status FROM orders WHERE id = "
+    assert command.fits([*command.argv[:3], query + "12", "shop"])
+    assert not command.fits([*command.argv[:3], query + "12 OR 1 = 1", "shop"])
     assert [one.target for one in policy.template] == ["/run/app/app.conf"]
 
 

@@ -16,7 +16,7 @@ from strongroom.items import InvalidReference, parse_reference
 from strongroom.mcp import commands, memory
 from strongroom.mcp.policy import Policy, Template
 from strongroom.mcp.use_log import UseLog
-from strongroom.programs.masking import Masker
+from strongroom.programs.masking import Masker, is_maskable
 from strongroom.programs.private_files import FileRefused, read_trusted, write_private
 from strongroom.programs.reference_values import ReferenceReader
 from strongroom.programs.templates import Filled, NotFilled, fill, fill_environment, references_in
@@ -254,6 +254,8 @@ class Tools:
 
         needed = bool(_references(command.environment.values()))
         environment = await asyncio.to_thread(filled) if needed else Filled(command.environment, {})
+        if not all(map(is_maskable, environment.secrets.values())):
+            raise self._refuse("run_command", "A secret of this command is too short to be masked in its output.")
         masker = Masker(environment.secrets.values())
         outcome = await commands.run(command, given.argv, environment.variables, masker)
         ended = "timed out" if outcome.timed_out else outcome.signal or f"exit code {outcome.exit_code}"
