@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -168,3 +170,52 @@ def test_secrets_are_generated(ada: Person) -> None:
     assert len(first) == len(ada.said("get", "Fresh")) == 21
     assert ada.said("get", "Fresh") != first
     assert ada.run("add", "card", "Card", "--generate").returncode == 2
+
+
+def test_a_name_with_a_vault_means_that_vault(person: Person) -> None:
+    """Not an item of another vault that has the whole for its title: who may write there could put one in the way."""
+    person.said("add", "login", "Mine", "password=-", "--vault", "Alpha", "--create-vault", stdin="right")
+    person.said("add", "login", "Alpha/Mine", "password=-", "--vault", "Beta", "--create-vault", stdin="planted")
+    for name in ("Alpha/Mine", "alpha/Mine"):
+        assert person.said("get", name) == "right\n"
+    assert person.said("get", "Beta/Alpha/Mine") == "planted\n"
+    person.said("add", "login", "Alpha/Other", "password=-", "--vault", "Beta", stdin="of beta")
+    assert person.said("get", "Alpha/Other") == "of beta\n"
+
+
+def test_the_command_that_brings_an_item_back_can_be_pasted(ada: Person) -> None:
+    """A title is no part of the shell's language."""
+    title = "x';echo$IFS'pasted';'"
+    ada.add(title, "hunter2")
+    said = ada.said("rm", title, "--yes")
+    words = shlex.split(said.partition("To bring it back: ")[2])
+    assert words[:2] == ["strongroom", "restore"]
+    assert len(words) == 3
+    ada.said(*words[1:])
+    assert ada.said("get", title) == "hunter2\n"
+
+
+def test_names_do_not_control_the_terminal(ada: Person) -> None:
+    """Neither in JSON nor in a sentence: signs that move the cursor or turn the text are not printed."""
+    item: dict[str, Any] = {"type": "note", "title": "Odd \x9b2J\x1b[2J\u202e", "notes": "n"}
+    item["fields"] = [{"label": "a\x9b", "value": "1"}, {"label": "A\x9b", "value": "2"}]
+    uid = ada.json("add", "-", stdin=json.dumps(item))["id"]
+    shown = ada.said("get", uid, "--json") + ada.said("list", "--json") + ada.said("list")
+    failed = ada.run("get", uid, "a\x9b ")
+    assert failed.returncode
+    assert not {sign for sign in shown + failed.stderr if not sign.isprintable()} - {"\n"}
+    assert json.loads(ada.said("get", uid, "--json"))["item"]["title"] == item["title"]
+
+
+def test_a_password_in_other_capitals_is_the_password(ada: Person) -> None:
+    """It is refused on the command line, and set by standard input."""
+    assert ada.run("add", "login", "Capitals", "Password=hunter2").returncode == 2
+    ada.said("add", "login", "Capitals", "PASSWORD=-", stdin="hunter2")
+    assert ada.said("get", "Capitals") == "hunter2\n"
+
+
+def test_a_proxys_password_is_no_argument(ada: Person) -> None:
+    """It would stand in the list of processes, and in the settings."""
+    done = ada.run("login", "--proxy", "http://user:secret@proxy.example.com:3128")
+    assert done.returncode == 2
+    assert "HTTPS_PROXY" in done.stderr

@@ -9,6 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -253,6 +254,33 @@ def test_a_change_that_was_made_meanwhile_is_not_overwritten(ada: Person) -> Non
     told = json.loads(sent(ada.home / "agent.sock", json.dumps(request).encode() + b"\n"))
     assert told["error"]["code"] == "document_conflict"
     assert ada.said("get", "Raced") == "second\n"
+
+
+def test_a_change_without_a_reply_is_not_made_twice(person: Person) -> None:
+    """An agent that ends before it replies may have made the change: the command says so, and does not repeat it."""
+    person.lock()
+    until(lambda: not person.running, "the end of the agent")
+    asked: list[bytes] = []
+
+    def listen(listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                connected, _ = listener.accept()
+                with connected:
+                    asked.append(connected.recv(1 << 16))
+
+    place = person.home / "agent.sock"
+    place.unlink(missing_ok=True)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(place))
+        listener.listen()
+        threading.Thread(target=listen, args=(listener,), daemon=True).start()
+        done = person.run("add", "login", "Once", "password=-", stdin="hunter2")
+        listener.shutdown(socket.SHUT_RDWR)
+    place.unlink()
+    assert done.returncode == 5
+    assert "has ended before it replied; look whether it was done" in done.stderr
+    assert len([line for line in asked if b'"add"' in line]) == 1
 
 
 def test_a_kill_at_any_step_loses_nothing_that_was_acknowledged(person: Person) -> None:

@@ -128,13 +128,14 @@ class Catalog:
         if is_reference(name):
             reference = parse_reference(name)
             return self._in(reference.vault, reference.item)
-        try:
-            return _named(self.entries(), name)
-        except Failed as failed:
-            vault, slash, item = name.partition("/")
-            if slash and failed.code == "item_not_found" and any(one.vault == vault for one in self._shelves()):
+        vault, slash, item = name.partition("/")
+        if slash and any(one.vault.casefold() == vault.casefold() for one in self._shelves()):
+            try:  # first: who may write another vault could put an item with this title in the way
                 return self._in(vault, item)
-            raise
+            except Failed as failed:
+                if failed.code != "item_not_found":
+                    raise
+        return _named(self.entries(), name)
 
     def _in(self, vault: str, item: str) -> Entry:
         return _named(self.entries(vault), item)

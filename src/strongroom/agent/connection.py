@@ -59,7 +59,7 @@ def ask(
         connected.close()
     if operation == "lock":  # the end of the agent is the reply
         return {"locked": True}
-    raise Failed("locked", "The agent has ended before it replied; run: strongroom unlock")
+    raise Failed("agent_ended", "The agent has ended before it replied; look whether it was done, and unlock again.")
 
 
 def is_running() -> bool:

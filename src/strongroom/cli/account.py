@@ -131,14 +131,15 @@ def _conflicts(options: argparse.Namespace) -> int:
         agent_requests.show_json(told)
         return 0
     for one in told["conflicts"]:
-        terminal.print_line(
+        told_of = (
             f"{one['vault']}/{one['title']} ({one['id']}): {one['here']} here {_when(one['changedHereAt'])}, "
             f"{one['there']} elsewhere {_when(one['changedThereAt'])}; different: {', '.join(one['fields'])}."
         )
+        terminal.print_line(terminal.plain(told_of))
     if told["conflicts"]:
         terminal.print_line("Decide with: strongroom conflicts ITEM --keep mine, theirs or both")
     for one in told["refused"]:
-        terminal.print_line(f"{one['vault']}/{one['title']} ({one['id']}): {one['sentence']}")
+        terminal.print_line(terminal.plain(f"{one['vault']}/{one['title']} ({one['id']}): {one['sentence']}"))
     if told["refused"]:
         terminal.print_line("Decide with: strongroom conflicts ITEM --discard or --retry")
     if not told["conflicts"] and not told["refused"]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.agent import connection
 from strongroom.agent.protocol import Failed
@@ -16,13 +17,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+# What can be asked again where the agent has ended before it replied. A change may have been made all the same.
+_READS: Final = frozenset(
+    {"conflicts", "export", "find", "get", "history", "item", "items", "read", "sources", "tokens", "totp", "trash"}
+)
+
+
 def ask(operation: str, /, *, unlocks: bool = True, **members: Any) -> Any:
     """The result of an operation. Where the agent is locked, the password is asked for at the terminal first."""
     with failures():
         try:
             return _ask(operation, members)
         except Failed as failed:
-            if failed.code != "locked" or not unlocks:
+            repeatable = failed.code == "locked" or (failed.code == "agent_ended" and operation in _READS)
+            if not repeatable or not unlocks:
                 raise
         unlock()
         return _ask(operation, members)
@@ -107,7 +115,10 @@ def show_json(value: Any) -> None:
     """Print JSON."""
     import json
 
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
+    text = json.dumps(value, ensure_ascii=False, indent=2)
+    # Controls of terminals, and what turns the direction of a text, which JSON itself would let pass.
+    text = re.sub("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(text + "\n")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

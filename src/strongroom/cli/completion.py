@@ -137,7 +137,7 @@ def _names(begun: str) -> list[str]:
     return [
         one["title"] if titles.count(one["title"]) == 1 else f"{one['vault']}/{one['title']}"
         for one in items
-        if one["title"]
+        if one["title"] and not one["title"].startswith("-")  # which a command would take for an option
     ]
 
 

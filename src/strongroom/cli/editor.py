@@ -94,7 +94,7 @@ def _signals_as_ends() -> Iterator[None]:
     def end(number: int, _: Any) -> None:
         raise SystemExit(128 + number)
 
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)}
     interrupt = signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the editor, which shares the terminal
     try:
         yield

@@ -7,6 +7,7 @@ LOCKED, REFUSED, AMBIGUOUS, UNREACHABLE, CONFLICT = 5, 6, 7, 8, 9
 
 _BY_CODE = {
     "locked": LOCKED,
+    "agent_ended": LOCKED,
     "not_logged_in": LOCKED,
     "no_terminal": LOCKED,
     "invalid": WRONG_USE,

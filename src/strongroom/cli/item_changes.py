@@ -147,9 +147,10 @@ def _assign(raw: dict[str, Any], fields: list[str]) -> set[str]:
     named: dict[str, str] = {}
     typed: set[str] = set()  # fields whose value stands on the command line
     for one in fields:
-        name, equals, value = one.partition("=")
-        if not equals or not name:
+        given, equals, value = one.partition("=")
+        if not equals or not given:
             raise CommandFailed("A field is given as FIELD=VALUE; FIELD=- asks for its value.")
+        name = _spelled(raw, given)
         if name in named:
             raise CommandFailed(f"The field {name} is given twice.")
         named[name] = value
@@ -167,6 +168,17 @@ def _assign(raw: dict[str, Any], fields: list[str]) -> set[str]:
             _set(raw, name, value, concealed=False)
     _refuse_typed_secrets(raw, typed)
     return set(named)
+
+
+def _spelled(raw: dict[str, Any], name: str) -> str:
+    """A field's name as its type spells it: `Password` is the password, unless the item has a field of that label."""
+    from strongroom.items import Item
+    from strongroom.items.types import TYPES, members_of
+
+    if any(one.get("label") == name for one in raw.get("fields", [])):
+        return name
+    known = [member.spelled for member in members_of(TYPES.get(raw.get("type", ""), Item))]
+    return next((one for one in ("url", "file", *known) if one.casefold() == name.casefold()), name)
 
 
 def _set(raw: dict[str, Any], name: str, value: str, *, concealed: bool) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.agent.secrets import open_secrets, token_of_environment
@@ -157,7 +159,9 @@ def _get(options: argparse.Namespace) -> int:
 
 def _whole(name: str) -> Any:
     """An item with its values."""
-    if token_of_environment() is None:
+    with agent_requests.failures():
+        token = token_of_environment()
+    if token is None:
         return agent_requests.ask("item", item=name)
     raise CommandFailed("With a token, items are read one field at a time: strongroom get ITEM FIELD.")
 
@@ -175,16 +179,25 @@ def write_new(path: str, value: bytes) -> None:
     """A new file that only its owner can read; a file that is there is not replaced."""
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(value)
     except FileExistsError:
         raise CommandFailed(f"The file {path} exists already; it was not replaced.") from None
     except OSError as error:
         raise CommandFailed(f"The file {path} cannot be written: {error.strerror}.") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(value)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(path)  # a part of it would be in the way of the next attempt
+        raise CommandFailed(f"The file {path} cannot be written: {error.strerror}.") from None
 
 
 def _totp(options: argparse.Namespace) -> int:
-    if token_of_environment() is not None:
+    with agent_requests.failures():
+        token = token_of_environment()
+    if token is not None:
         code = _field(options.item, "code").decode()
         return agent_requests.show(options, {"code": code}, code)
     told = agent_requests.ask("totp", item=options.item)
@@ -212,7 +225,7 @@ def _rm(options: argparse.Namespace) -> int:
     question = f"Delete the item {entry['title']!r} of the vault {entry['vault']!r}?"
     terminal.confirm(question, yes=options.yes)
     told = agent_requests.ask("remove", id=entry["id"])
-    how = f"To bring it back: strongroom restore '{told['reference']}'"
+    how = f"To bring it back: strongroom restore {shlex.quote(told['reference'])}"
     if not told["restorable"]:
         how = "The server was not reached: if it was never sent there, it cannot be brought back."
     return agent_requests.show(options, told, f"Deleted {told['title']!r}. {how}")

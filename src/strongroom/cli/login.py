@@ -108,6 +108,8 @@ def _login(options: argparse.Namespace) -> int:
     email = options.email or known.get("email") or prompts.ask("Email")
     if options.invitation is not None and not options.register:
         raise CommandFailed("--invitation is for --register.")
+    if options.proxy is not None and "@" in options.proxy:
+        raise CommandFailed("--proxy takes no password, which others could see; set HTTPS_PROXY instead.")
     members: dict[str, Any] = {"url": url, "email": email, "insecure": options.insecure, "proxy": options.proxy}
     members["ca_file"] = None if options.ca_file is None else os.path.abspath(options.ca_file)
     members["lock_after"] = options.lock_after

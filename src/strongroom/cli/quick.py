@@ -22,11 +22,12 @@ def get(words: Sequence[str]) -> int | None:
     try:
         value = ask("get", item=words[0], field=words[1] if len(words) == 2 else "")
     except Failed as failed:
-        if failed.code in {"locked", "not_text"}:
+        if failed.code in {"locked", "agent_ended", "not_text"}:
             return None
         from strongroom.cli.exit_codes import exit_code
 
-        sys.stderr.write(f"strongroom: {failed.message}\n")
+        plain = "".join(sign if sign.isprintable() else "\ufffd" for sign in failed.message)
+        sys.stderr.write(f"strongroom: {plain}\n")
         return exit_code(failed.code)
     try:
         sys.stdout.buffer.write(value.encode() + b"\n")

@@ -104,7 +104,7 @@ def _import(options: argparse.Namespace) -> int:
 def _only_vault() -> str:
     names = sorted({one["vault"] for one in agent_requests.ask("items")})
     if len(names) > 1:
-        raise CommandFailed(f"Say which vault with --vault: {', '.join(names)}.")
+        raise CommandFailed(f"Say which vault with --vault: {terminal.plain(', '.join(names))}.")
     return names[0] if names else "Personal"
 
 
