@@ -133,7 +133,7 @@ def _login(options: argparse.Namespace) -> int:
         members["security_key"] = options.security_key
     told = agent_requests.ask(operation, unlocks=False, **members)
     done = "Registered" if options.register else "Logged in as"
-    sentence = f"{done} {told['email']} at {told['url']}: {told['items']:,} items."
+    sentence = f"{done} {told['email']} at {told['url']}: {_counted(told['items'], 'item')}."
     if options.register:
         sentence += " If you lose the master password, only a recovery key opens the account; run: strongroom recovery"
     return agent_requests.show(options, told, sentence)
@@ -220,10 +220,15 @@ def _status(options: argparse.Namespace) -> int:
     return 0
 
 
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 def _details(told: dict[str, Any]) -> list[str]:
     at = told["syncedAt"]
     when = "not yet in this session" if at is None else time.strftime("%Y-%m-%d %H:%M", time.localtime(at / 1000))
-    lines = [f"{told['items']:,} items in {len(told['vaults'])} vaults; last sync: {when}."]
+    held = f"{_counted(told['items'], 'item')} in {_counted(len(told['vaults']), 'vault')}"
+    lines = [f"{held}; last sync: {when}."]
     if told["pending"]:
         lines.append(f"{told['pending']:,} changes wait to be sent.")
     if told["conflicts"]:
