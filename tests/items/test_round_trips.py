@@ -228,3 +228,13 @@ def test_what_each_format_becomes() -> None:
     assert {item.type for item in onepassword} >= {"login", "card", "note", "identity", "secret", "file", "ssh-key"}
     assert all(item.files for item in onepassword if item.type == "file")
     assert {item.folders[0] for item in onepassword} == {"Private"}
+
+
+def test_variables_of_two_projects() -> None:
+    """The same name with another value is another secret; the same file again adds nothing, and no id has a value."""
+    first = make_plan(read("dotenv", "TOKEN=loquat\nSAME=1\n"), [])
+    present = [Stored(*pair) for pair in stored(first.new)]
+    second = make_plan(read("dotenv", "TOKEN=quince\nSAME=1\n"), present)
+    assert ([item.to_stored()["value"] for item in second.new], second.known) == (["quince"], 1)
+    assert make_plan(read("dotenv", "TOKEN=loquat\nSAME=1\n"), present).new == []
+    assert not any("loquat" in item.source.id for item in first.new if item.source is not None)

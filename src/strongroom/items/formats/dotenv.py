@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, Final
 
-from strongroom.items.formats.common import Found, Password, Problem, checked, read_text, sourced
+from strongroom.items.formats.common import Found, Password, Problem, checked, read_text, source_id, sourced
 from strongroom.items.types import Secret
 
 NAME: Final = "dotenv"
@@ -41,7 +41,8 @@ def _variables(text: str) -> Iterator[Found]:
         if not _BLANK.fullmatch(text, after, after_end):
             yield Problem(f"Line {number} goes on after its value.")
         else:
-            yield sourced(Secret(title=match[1], value=value), NAME, match[1])
+            # a name says little: every project has its DATABASE_URL
+            yield sourced(Secret(title=match[1], value=value), NAME, source_id(match[1], value))
         number += text.count("\n", at, after_end) + 1
         at = after_end + 1
 
