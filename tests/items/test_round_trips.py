@@ -11,6 +11,7 @@ import pytest
 
 from strongroom.items import Field, FileContent, Item, Login
 from strongroom.items.formats import READERS, WRITERS, Found, Problem, make_plan, pass_store
+from strongroom.items.types import TYPES
 from tests.items import corpora
 from tests.items.test_shapes import fulls
 
@@ -238,3 +239,35 @@ def test_variables_of_two_projects() -> None:
     assert ([item.to_stored()["value"] for item in second.new], second.known) == (["quince"], 1)
     assert make_plan(read("dotenv", "TOKEN=loquat\nSAME=1\n"), present).new == []
     assert not any("loquat" in item.source.id for item in first.new if item.source is not None)
+
+
+UNFIT: list[dict[str, Any]] = [
+    *({"type": kind, "title": "Unfit", "notes": 5, "password": "kept"} for kind in sorted(TYPES)),
+    {"type": "login", "title": 5, "username": ["x"]},
+    {"type": "login", "title": "Unfit", "totp": 5, "source": {"format": "bitwarden", "id": "b"}},
+    {"type": "login", "title": "Unfit", "totp": 5, "source": {"format": "cxf", "id": "Yg"}},
+    {"type": "later", "title": "Of a later version", "more": {"x": [1]}},
+    {"title": "No type"},
+]
+
+
+@pytest.mark.parametrize("writer", ["cxf", "bitwarden"])
+@pytest.mark.parametrize("raw", UNFIT)
+def test_documents_that_do_not_fit_get_out(raw: dict[str, Any], writer: str) -> None:
+    """One of them fails no export. It comes back as it was, and is known where it was."""
+    uid = "0198c0de-0000-7000-8000-000000000001"
+    written = WRITERS[writer]([(uid, Item.from_stored(raw)), *stored([Login(title="Good")])], NOW)
+    again, good = items(read(writer, written))
+    assert again.to_stored() == {"source": {"format": "strongroom", "id": uid}} | raw
+    assert good.title == "Good"
+    plan = make_plan([again], [Stored(uid, Item.from_stored(raw))])
+    assert (plan.new, plan.known) == ([], 1)
+
+
+@pytest.mark.parametrize("writer", ["cxf", "bitwarden"])
+def test_a_document_with_a_source_that_is_none_gets_out(writer: str) -> None:
+    """Its source becomes the document, so that it is known where it was."""
+    uid = "0198c0de-0000-7000-8000-000000000001"
+    present = Stored(uid, Item.from_stored({"type": "login", "title": "Unfit", "source": 5}))
+    plan = make_plan(read(writer, WRITERS[writer]([present], NOW)), [present])
+    assert (plan.new, plan.known, plan.problems) == ([], 1, [])

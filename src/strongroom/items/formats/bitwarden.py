@@ -39,14 +39,18 @@ from strongroom.items.formats.overlay import overlay, with_overlay
 from strongroom.items.types import (
     CONCEALED,
     STRING,
+    ApiCredential,
     Card,
     Field,
+    File,
     Identity,
     Item,
     Login,
     Note,
+    Secret,
     Source,
     SshKey,
+    Totp,
     members_of,
 )
 
@@ -63,7 +67,7 @@ _PASSKEY: Final = {
     "discoverable": "true",
 }
 # Of these, Bitwarden has nothing; their members are shown as fields of a note.
-_AS_NOTES: Final = {"secret", "api-credential", "file"}
+_AS_NOTES: Final = (Secret, ApiCredential, File)
 
 
 # Reading
@@ -294,7 +298,7 @@ def _made(item: Item, identifier: str) -> dict[str, Any]:
         "collectionIds": None,
     }
     fields = item.fields
-    if item.type in {"login", "totp"}:
+    if isinstance(item, Login | Totp):
         found |= {"type": _LOGIN, "login": _login(item, when)}
         if found["login"]["totp"] is None:
             found["login"]["totp"], fields = _unread_totp(fields)
@@ -320,7 +324,7 @@ def _unread_totp(fields: list[Field]) -> tuple[str | None, list[Field]]:
 
 
 def _members_as_fields(item: Item) -> Iterator[Field]:
-    if item.type in _AS_NOTES:
+    if isinstance(item, _AS_NOTES):
         common = {member.name for member in members_of(Item)}
         for member in members_of(type(item)):
             if member.name not in common and (value := getattr(item, member.name)):
@@ -332,7 +336,7 @@ def _field(one: Field) -> dict[str, Any]:
     return known | {"linkedId": one.extra.get("linkedId")} | {k: v for k, v in one.extra.items() if k not in known}
 
 
-def _login(item: Any, when: str) -> dict[str, Any]:
+def _login(item: Login | Totp, when: str) -> dict[str, Any]:
     code = None
     if item.totp is not None:
         try:

@@ -40,6 +40,7 @@ from strongroom.items.types import (
     Item,
     Kept,
     OneTimeCode,
+    Secret,
     Source,
     members_of,
 )
@@ -387,7 +388,7 @@ def _credentials(item: Item) -> list[dict[str, Any]]:
 def _typed(item: Item) -> Iterator[dict[str, Any]]:
     """The credentials of the members that an item's type has."""
     for kind, (named_type, types) in _FLAT.items():
-        if item.type == named_type:
+        if isinstance(item, TYPES[named_type]):  # an item that does not fit has the name of the type alone
             found = {"type": kind} | _editable(item, types)
             if kind == "ssh-key":
                 found = _ssh_key(item, found)
@@ -399,8 +400,8 @@ def _typed(item: Item) -> Iterator[dict[str, Any]]:
             if isinstance(part, Kept):
                 types = {member.spelled: _PART_TYPES.get(member.spelled, STRING) for member in members_of(type(part))}
                 yield {"type": kind} | _editable(part, types)
-    if item.type == "secret" and item.value:  # type: ignore[attr-defined]
-        yield {"type": "generated-password", "password": item.value}  # type: ignore[attr-defined]
+    if isinstance(item, Secret) and item.value:
+        yield {"type": "generated-password", "password": item.value}
     totp = getattr(item, "totp", None)
     if isinstance(totp, OneTimeCode):
         found = {"type": "totp", "secret": totp.secret, "period": totp.period, "digits": totp.digits}

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 
 from strongroom.items.formats.common import Found, Problem
-from strongroom.items.formats.overlay import STRONGROOM
+from strongroom.items.formats.overlay import STRONGROOM, source_of
 from strongroom.items.references import Stored
 from strongroom.items.types import Item
 
@@ -42,14 +42,15 @@ def make_plan(found: Iterable[Found], present: Iterable[Stored], progress: Calla
     seen = set()
     for stored in present:
         seen.add((STRONGROOM, stored.uid))
-        if stored.value.source is not None:
-            seen.add((stored.value.source.format, stored.value.source.id))
+        if (source := source_of(stored.value)) is not None:
+            seen.add((source.format, source.id))
     plan = Plan()
     for number, one in enumerate(found, 1):
         if isinstance(one, Problem):
             plan.problems.append(one.sentence)
         else:
-            key = None if one.source is None else (one.source.format, one.source.id)
+            source = source_of(one)
+            key = None if source is None else (source.format, source.id)
             if key in seen:
                 plan.known += 1
             else:
