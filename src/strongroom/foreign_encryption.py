@@ -33,7 +33,7 @@ class Opener:
     """Decrypts the texts of one file."""
 
     def __init__(self, password: str, file: dict[str, Any]) -> None:
-        key = _derived(password.encode(), file)
+        key = _derived(password.encode("utf-8", "surrogatepass"), file)
         self._key = HKDFExpand(SHA256(), 32, b"enc").derive(key)
         self._mac = HKDFExpand(SHA256(), 32, b"mac").derive(key)
 
@@ -64,9 +64,13 @@ def _derived(password: bytes, file: dict[str, Any]) -> bytes:
     salt, kind = file.get("salt"), file.get("kdfType")
     if not isinstance(salt, str):
         raise BadParameters
+    try:
+        salted = salt.encode()
+    except UnicodeEncodeError:
+        raise BadParameters from None
     if kind == _PBKDF2:
         rounds = _within(file.get("kdfIterations"), _MOST_ITERATIONS)
-        return hashlib.pbkdf2_hmac("sha256", password, salt.encode(), rounds)
+        return hashlib.pbkdf2_hmac("sha256", password, salted, rounds)
     if kind != _ARGON2ID:
         raise BadParameters
     from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
@@ -74,7 +78,7 @@ def _derived(password: bytes, file: dict[str, Any]) -> bytes:
     passes = _within(file.get("kdfIterations"), _MOST_PASSES)
     memory, lanes = _within(file.get("kdfMemory"), _MOST_MEMORY), _within(file.get("kdfParallelism"), _MOST_LANES)
     made = Argon2id(
-        salt=hashlib.sha256(salt.encode()).digest(),
+        salt=hashlib.sha256(salted).digest(),
         length=32,
         iterations=passes,
         lanes=lanes,

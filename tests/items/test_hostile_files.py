@@ -17,8 +17,8 @@ from typing import Any
 
 import pytest
 
-from strongroom.items import Item, Login
-from strongroom.items.formats import READERS, FileRefused, PasswordNeeded, Problem, pass_store
+from strongroom.items import Card, Item, Login
+from strongroom.items.formats import READERS, WRITERS, FileRefused, PasswordNeeded, Problem, pass_store
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
 from tests.items.test_round_trips import CHROME, DOTENV, FIREFOX, KEEPASS_CSV, SAFARI, read
@@ -357,3 +357,35 @@ def test_ten_thousand_items() -> None:
     assert (len(plan.new), seen[-1], plan.problems) == (10_000, 10_000, [])
     assert sum(plan.counts.values()) == 10_000
     assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 20
+
+
+def test_null_among_the_items() -> None:
+    """Null is a bad item like any other, in every format of JSON."""
+    note: dict[str, Any] = {"id": "YQ", "title": "Good", "name": "Good", "type": 2, "overview": {"title": "Good"}}
+    vault = {"attrs": {"name": "V"}, "items": [None, {"item": None}, note]}
+    files: dict[str, bytes] = {
+        "cxf": json.dumps({"accounts": [{"items": [None, 5, note]}]}).encode(),
+        "bitwarden": json.dumps({"encrypted": False, "items": [None, 5, note]}).encode(),
+        "1pux": corpora.zipped({"export.data": json.dumps({"accounts": [{"vaults": [vault]}]}).encode()}),
+    }
+    for name, data in files.items():
+        first, second, good = read(name, data)
+        assert isinstance(first, Problem)
+        assert isinstance(second, Problem)
+        assert "number 1 is not an item" in first.sentence
+        assert "number 2 is not an item" in second.sentence
+        assert isinstance(good, Item)
+        assert good.title == "Good"
+
+
+def test_texts_and_numbers_in_odd_places() -> None:
+    """A version that is a list, a salt and a password that are not Unicode, a month of 5,000 digits."""
+    assert "later version" in sentence("cxf", json.dumps({"version": {"major": []}, "accounts": []}))
+    file = protected({"items": []}, "p", {"kdfType": 0, "kdfIterations": 1000})
+    assert "wrong" in sentence("bitwarden", json.dumps(file), "\ud800")
+    for kdf in ({"kdfType": 0}, {"kdfType": 1, "kdfIterations": 1, "kdfMemory": 8, "kdfParallelism": 1}):
+        assert "key derivation" in sentence("bitwarden", json.dumps(file | kdf | {"salt": "\ud800"}), "p")
+    card = Card(title="C", expiry_date="2030-" + "9" * 5_000)
+    [again] = read("bitwarden", WRITERS["bitwarden"]([("0198c0de-0000-7000-8000-000000000001", card)], 0))
+    assert isinstance(again, Card)
+    assert again.expiry_date == card.expiry_date

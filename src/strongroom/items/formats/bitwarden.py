@@ -68,6 +68,7 @@ _PASSKEY: Final = {
 }
 # Of these, Bitwarden has nothing; their members are shown as fields of a note.
 _AS_NOTES: Final = (Secret, ApiCredential, File)
+_LONGEST_MONTH: Final = 2  # digits
 
 
 # Reading
@@ -115,9 +116,12 @@ def _decrypted(raw: dict[str, Any], password: Password | None) -> Any:
 
 def _items(listed: list[Any], names: dict[str, str]) -> Iterator[Found]:
     for number, raw in enumerate(listed, 1):
-        title = raw.get("name") if isinstance(raw, dict) else None
+        if not isinstance(raw, dict):
+            yield Problem(f"{named(None, number)} is not an item of Bitwarden.")
+            continue
+        title = raw.get("name")
         try:
-            if members(raw).get("deletedDate") is not None:
+            if raw.get("deletedDate") is not None:
                 yield Problem(f"{named(title, number)} is in the trash of Bitwarden, and was left out.")
                 continue
             yield _read_item(raw, names)
@@ -355,12 +359,13 @@ def _login(item: Login | Totp, when: str) -> dict[str, Any]:
 
 def _card(item: Card) -> dict[str, Any]:
     year, _, month = item.expiry_date.partition("-")
+    whole = month.isdecimal() and len(month) <= _LONGEST_MONTH
     return {
         "cardholderName": item.full_name or None,
         "brand": item.card_type or None,
         "number": item.number or None,
-        "expMonth": str(int(month)) if month.isdecimal() else None,
-        "expYear": year if month.isdecimal() else None,
+        "expMonth": str(int(month)) if whole else None,
+        "expYear": year if whole else None,
         "code": item.verification_number or None,
     }
 

@@ -114,7 +114,7 @@ def read(file: BinaryIO, _password: Password | None = None) -> Iterator[Found]:
     raw = parse_json(read_all(file))
     if isinstance(raw, dict) and isinstance(raw.get("accounts"), list):
         version = raw.get("version")
-        if isinstance(version, dict) and version.get("major") not in {None, 0, 1}:
+        if isinstance(version, dict) and version.get("major") not in (None, 0, 1):
             raise FileRefused("The file has a later version of CXF than 1.")
         accounts = raw["accounts"]
     elif isinstance(raw, dict) and isinstance(raw.get("items"), list) and "encrypted" not in raw:
@@ -134,11 +134,13 @@ def _accounts(accounts: list[Any]) -> Iterator[Found]:
         _collect(account.get("collections"), [], folders)
         for raw in account["items"]:
             number += 1
-            title = raw.get("title") if isinstance(raw, dict) else None
+            if not isinstance(raw, dict):
+                yield Problem(f"{named(None, number)} is not an item of CXF.")
+                continue
             try:
-                yield _read_item(members(raw), folders)
+                yield _read_item(raw, folders)
             except (msgspec.ValidationError, RecursionError):
-                yield Problem(f"{named(title, number)} is not an item of CXF.")
+                yield Problem(f"{named(raw.get('title'), number)} is not an item of CXF.")
 
 
 def _collect(collections: Any, path: list[str], folders: dict[str, list[str]]) -> None:

@@ -142,9 +142,12 @@ def _accounts(accounts: list[Any], archive: Archive) -> Iterator[Found]:
             for listed in _listed(vault, "items"):
                 number += 1
                 raw = listed.get("item", listed) if isinstance(listed, dict) else listed
+                if not isinstance(raw, dict):
+                    yield Problem(f"{named(None, number)} is not an item of 1Password.")
+                    continue
                 title = None
                 try:
-                    title = members(members(raw).get("overview")).get("title")
+                    title = members(raw.get("overview")).get("title")
                     if raw.get("trashed") is True or raw.get("state") == "trashed":
                         yield Problem(f"{named(title, number)} is in the trash of 1Password, and was left out.")
                         continue
