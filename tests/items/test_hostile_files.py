@@ -389,3 +389,13 @@ def test_texts_and_numbers_in_odd_places() -> None:
     [again] = read("bitwarden", WRITERS["bitwarden"]([("0198c0de-0000-7000-8000-000000000001", card)], 0))
     assert isinstance(again, Card)
     assert again.expiry_date == card.expiry_date
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_other_compressions_in_a_zip_file(method: int) -> None:
+    """They cannot be unpacked in parts of bounded size: a small entry takes all memory. No export has them."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("export.data", json.dumps({"accounts": []}))
+        archive.writestr("files/x", b"x" * 1000, method)
+    assert "compressed in a way" in sentence("1pux", made.getvalue())

@@ -127,6 +127,9 @@ class Archive:
             raise FileRefused("The file is not a whole zip file.") from None
         if len(entries) > MOST_ENTRIES:
             raise FileRefused(f"The zip file has more than {MOST_ENTRIES:,} entries.")
+        # only these are unpacked in parts of bounded size
+        if any(entry.compress_type not in {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED} for entry in entries):
+            raise FileRefused("The zip file has an entry that is compressed in a way that no export has.")
         self._left = MOST_BYTES
         self._entries = {entry.filename: entry for entry in entries}
 
