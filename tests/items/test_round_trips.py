@@ -271,3 +271,19 @@ def test_a_document_with_a_source_that_is_none_gets_out(writer: str) -> None:
     present = Stored(uid, Item.from_stored({"type": "login", "title": "Unfit", "source": 5}))
     plan = make_plan(read(writer, WRITERS[writer]([present], NOW)), [present])
     assert (plan.new, plan.known, plan.problems) == ([], 1, [])
+
+
+def test_escapes_of_keepass_csv() -> None:
+    """KeePass writes a backslash before backslashes and quotation marks; KeePassXC doubles the quotation marks."""
+    head = '"Account","Login Name","Password","Web Site","Comments"\n'
+    rows = '"A","dom\\\\ada","p\\"1\\\\","https://a.example","two\nlines"\n"B","b","p2","",""\n'
+    first, second = items(read("keepass-csv", head + rows))
+    assert isinstance(first, Login)
+    assert (first.username, first.password, first.notes) == ("dom\\ada", 'p"1\\', "two\nlines")
+    assert second.title == "B"
+    assert [type(one).__name__ for one in read("keepass-csv", head + rows + '"C","c","p","","","more"\n')][2:] == [
+        "Problem"
+    ]
+    [other] = items(read("keepass-csv", '"Group","Title","Username","Password"\n"R","A","dom\\ada","p""1\\"\n'))
+    assert isinstance(other, Login)
+    assert (other.username, other.password) == ("dom\\ada", 'p"1\\')

@@ -93,27 +93,36 @@ def _no_constant(_name: str) -> Any:
     raise ValueError
 
 
-def parse_csv(file: BinaryIO) -> Iterator[tuple[int, dict[str, str] | Problem]]:
-    """The rows of a CSV file with a head, each with the number of its line."""
+def parse_csv(file: BinaryIO, escaping: frozenset[str] | None = None) -> Iterator[tuple[int, dict[str, str] | Problem]]:
+    """The rows of a CSV file with a head, each with the number of its line.
+
+    Where the head has all the names in `escaping`, in small letters, a backslash stands before quotation marks and
+    backslashes; else quotation marks are doubled.
+    """
     text = read_text(file)
     if "\0" in text:
         raise FileRefused("The file is not CSV: it has null characters.")
     csv.field_size_limit(MOST_ITEM_BYTES)
-    rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    lines = io.StringIO(text, newline="")
+    rows, before = csv.reader(lines, strict=True), 0
     try:
         head = next(rows, None)
         if head is None:
             raise FileRefused("The file is empty.")
         names = [name.strip() for name in head]
+        if escaping is not None and escaping <= {name.lower() for name in names}:
+            before, rows = rows.line_num, csv.reader(lines, strict=True, doublequote=False, escapechar="\\")
         for row in rows:
+            number = before + rows.line_num
             if not row:
                 continue
             if len(row) > len(names):
-                yield rows.line_num, Problem(f"Line {rows.line_num} has more columns than the head.")
+                yield number, Problem(f"Line {number} has more columns than the head.")
                 continue
-            yield rows.line_num, dict(zip(names, row + [""] * (len(names) - len(row)), strict=True))
+            yield number, dict(zip(names, row + [""] * (len(names) - len(row)), strict=True))
     except csv.Error:
-        yield rows.line_num, Problem(f"Line {rows.line_num} is not CSV; what follows was not read.")
+        number = before + rows.line_num
+        yield number, Problem(f"Line {number} is not CSV; what follows was not read.")
 
 
 class Archive:

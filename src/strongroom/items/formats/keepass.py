@@ -261,6 +261,7 @@ _COLUMNS: Final = {
     "last modified": "modified",
     "created": "created",
 }
+_ESCAPING: Final = frozenset({"account", "login name"})  # the head of KeePass, which writes backslashes
 
 
 def read_csv(file: BinaryIO, _password: Password | None = None) -> Iterator[Found]:
@@ -269,7 +270,7 @@ def read_csv(file: BinaryIO, _password: Password | None = None) -> Iterator[Foun
 
 
 def _csv_rows(file: BinaryIO) -> Iterator[Found]:
-    for number, row in parse_csv(file):
+    for number, row in parse_csv(file, _ESCAPING):
         if isinstance(row, Problem):
             yield row
             continue
