@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.items import Card, Item, Login
+from strongroom.items import Card, Item
 from strongroom.items.formats import READERS, WRITERS, FileRefused, PasswordNeeded, Problem, pass_store
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
@@ -125,12 +125,28 @@ def test_entity_bombs() -> None:
 
 
 def test_protected_values_of_keepass() -> None:
-    """A file whose values are still encrypted is told, not taken for passwords."""
-    entry = '<Entry><String><Key>Password</Key><Value Protected="True">AAAA</Value></String></Entry>'
-    whole = f"<KeePassFile><Root><Group><Name>x</Name>{entry}</Group></Root></KeePassFile>"
-    found = read("keepass-xml", whole)
-    assert "still encrypted" in next(one.sentence for one in found if isinstance(one, Problem))
-    assert not any(isinstance(one, Login) and one.password for one in found)
+    """An entry whose values are still encrypted is named and left out: it would come without its password."""
+    title = "<String><Key>Title</Key><Value>Bank</Value></String>"
+    secret = '<String><Key>Password</Key><Value Protected="True">AAAA</Value></String>'
+    good = "<Entry><String><Key>Title</Key><Value>Good</Value></String></Entry>"
+    whole = f"<Group><Name>x</Name><Entry>{secret}{title}</Entry><Entry>{secret}</Entry>{good}</Group>"
+    named, nameless, item = read("keepass-xml", f"<KeePassFile><Root>{whole}</Root></KeePassFile>")
+    assert isinstance(named, Problem)
+    assert named.sentence.startswith("The item 'Bank' has values that are still encrypted")
+    assert isinstance(nameless, Problem)
+    assert isinstance(item, Item)
+    assert item.title == "Good"
+
+
+def test_protected_files_of_keepass() -> None:
+    """A file that is still encrypted is told, not taken for its content."""
+    title = "<String><Key>Title</Key><Value>Bank</Value></String>"
+    entry = f'<Entry>{title}<Binary><Key>x</Key><Value Protected="True">AAAA</Value></Binary></Entry>'
+    told, item = read("keepass-xml", f"<KeePassFile><Root><Group>{entry}</Group></Root></KeePassFile>")
+    assert isinstance(told, Problem)
+    assert "'Bank'" in told.sentence
+    assert isinstance(item, Item)
+    assert item.files == []
 
 
 def test_zip_bombs_and_paths() -> None:

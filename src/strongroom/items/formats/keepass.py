@@ -146,19 +146,19 @@ def _entries_below(group: _Node) -> Iterator[_Node]:
 
 
 def _entry(entry: _Node, within: str, binaries: dict[str, _Node]) -> Iterator[Found]:
+    held_all = [(one.value("Key"), one.first("Value")) for one in _all(entry, "String")]
+    if any(held is not None and _is_encrypted(held) for _, held in held_all):
+        titles = [held.text for name, held in held_all if name == "Title" and held and not _is_encrypted(held)]
+        told = named(titles[0] if titles else None)
+        yield Problem(f"{told} has values that are still encrypted, and was left out: export from KeePass as XML 2.x.")
+        return
     item = Login(folders=[within] if within else [])
     problems = []
     otp: list[Field] = []
     for one in _all(entry, "String"):
         name, held = one.value("Key"), one.first("Value")
         value = "" if held is None else held.text
-        protected = held is not None and "True" in {
-            held.attributes.get("ProtectInMemory"),
-            held.attributes.get("Protected"),
-        }
-        if held is not None and held.attributes.get("Protected") == "True":
-            problems.append(Problem("An entry has values that are still encrypted: export from KeePass as XML 2.x."))
-            continue
+        protected = held is not None and held.attributes.get("ProtectInMemory") == "True"
         if name in _STANDARD:
             setattr(item, _STANDARD[name], value)
         elif name == "URL":
@@ -186,6 +186,10 @@ def _entry(entry: _Node, within: str, binaries: dict[str, _Node]) -> Iterator[Fo
     identifier = entry.value("UUID") or source_id(within, item.title, item.username, *item.urls)
     yield from problems
     yield sourced(_as_note(item), NAME, identifier, kept)
+
+
+def _is_encrypted(held: _Node) -> bool:
+    return held.attributes.get("Protected") == "True"
 
 
 def _is_otp(name: str) -> bool:
@@ -233,7 +237,7 @@ def _attachment(one: _Node, binaries: dict[str, _Node]) -> FileContent | None:
     if held is None:
         return None
     stored = binaries.get(held.attributes["Ref"]) if "Ref" in held.attributes else held
-    if stored is None or len(stored.text) > 2 * MOST_ATTACHMENT:
+    if stored is None or _is_encrypted(stored) or len(stored.text) > 2 * MOST_ATTACHMENT:
         return None
     try:
         data = base64.b64decode("".join(stored.text.split()), validate=True)
