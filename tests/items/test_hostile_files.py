@@ -415,3 +415,18 @@ def test_other_compressions_in_a_zip_file(method: int) -> None:
         archive.writestr("export.data", json.dumps({"accounts": []}))
         archive.writestr("files/x", b"x" * 1000, method)
     assert "compressed in a way" in sentence("1pux", made.getvalue())
+
+
+def test_many_entries_with_one_file_of_keepass() -> None:
+    """What is unpacked is counted for the whole file, however many entries name it."""
+    packed = base64.b64encode(gzip.compress(b"\0" * 2_500_000)).decode()
+    entry = (
+        '<Entry><String><Key>Title</Key><Value>T</Value></String><Binary><Key>x</Key><Value Ref="0"/></Binary></Entry>'
+    )
+    blob = f'<Meta><Binaries><Binary ID="0" Compressed="True">{packed}</Binary></Binaries></Meta>'
+    whole = f"<KeePassFile>{blob}<Root><Group><Name>x</Name>{entry * 80}</Group></Root></KeePassFile>"
+    found = read("keepass-xml", whole)
+    files = [file for one in found if isinstance(one, Item) for file in one.files]
+    assert 40 < len(files) < 60
+    assert sum(isinstance(one, Item) for one in found) == 80
+    assert sum(isinstance(one, Problem) and "too large" in one.sentence for one in found) == 80 - len(files)

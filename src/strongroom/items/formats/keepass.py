@@ -15,6 +15,7 @@ from strongroom.items import totp
 from strongroom.items.errors import InvalidTotp
 from strongroom.items.formats.common import (
     MOST_ATTACHMENT,
+    MOST_BYTES,
     FileRefused,
     Found,
     Password,
@@ -116,7 +117,7 @@ def read(file: BinaryIO, _password: Password | None = None) -> Iterator[Found]:
     if tree is None or root is None:
         raise FileRefused("The file is not XML of KeePass 2: it has no KeePassFile with a Root.")
     meta = tree.first("Meta")
-    binaries = {one.attributes.get("ID", ""): one for one in _all(tree.first("Meta", "Binaries"), "Binary")}
+    binaries = _Binaries(_all(tree.first("Meta", "Binaries"), "Binary"))
     bin_ = "" if meta is None else meta.value("RecycleBinUUID")
     return checked(_groups(root, [], bin_, binaries))
 
@@ -125,7 +126,7 @@ def _all(node: _Node | None, name: str) -> list[_Node]:
     return [] if node is None else [one for one in node.inner if one.name == name]
 
 
-def _groups(node: _Node, path: list[str], bin_: str, binaries: dict[str, _Node]) -> Iterator[Found]:
+def _groups(node: _Node, path: list[str], bin_: str, binaries: _Binaries) -> Iterator[Found]:
     for group in _all(node, "Group"):
         if bin_ and group.value("UUID") == bin_:
             count = sum(1 for _ in _entries_below(group))
@@ -145,7 +146,7 @@ def _entries_below(group: _Node) -> Iterator[_Node]:
         yield from _entries_below(inner)
 
 
-def _entry(entry: _Node, within: str, binaries: dict[str, _Node]) -> Iterator[Found]:
+def _entry(entry: _Node, within: str, binaries: _Binaries) -> Iterator[Found]:
     held_all = [(one.value("Key"), one.first("Value")) for one in _all(entry, "String")]
     if any(held is not None and _is_encrypted(held) for _, held in held_all):
         titles = [held.text for name, held in held_all if name == "Title" and held and not _is_encrypted(held)]
@@ -171,7 +172,7 @@ def _entry(entry: _Node, within: str, binaries: dict[str, _Node]) -> Iterator[Fo
     item.creation_at = seconds(entry.value("Times", "CreationTime"))
     item.modified_at = seconds(entry.value("Times", "LastModificationTime"))
     for one in _all(entry, "Binary"):
-        found = _attachment(one, binaries)
+        found = binaries.attachment(one)
         if found is None:
             problems.append(
                 Problem(f"{named(item.title)} has a file that is missing, damaged or too large; it was left out.")
@@ -186,6 +187,33 @@ def _entry(entry: _Node, within: str, binaries: dict[str, _Node]) -> Iterator[Fo
     identifier = entry.value("UUID") or source_id(within, item.title, item.username, *item.urls)
     yield from problems
     yield sourced(_as_note(item), NAME, identifier, kept)
+
+
+class _Binaries:
+    """The files of all entries. What is read and unpacked is counted: many entries may name one file."""
+
+    def __init__(self, stored: list[_Node]) -> None:
+        self._stored = {one.attributes.get("ID", ""): one for one in stored}
+        self._left = 2 * MOST_BYTES  # each byte of a file that is not compressed counts as text and as content
+
+    def attachment(self, one: _Node) -> FileContent | None:
+        """A file of an entry; None where it is missing, damaged, encrypted or too large."""
+        held = one.first("Value")
+        if held is None:
+            return None
+        stored = self._stored.get(held.attributes["Ref"]) if "Ref" in held.attributes else held
+        if stored is None or _is_encrypted(stored) or len(stored.text) > min(2 * MOST_ATTACHMENT, self._left):
+            return None
+        self._left -= len(stored.text)
+        most = min(MOST_ATTACHMENT, self._left)
+        try:
+            data = base64.b64decode("".join(stored.text.split()), validate=True)
+            if stored.attributes.get("Compressed") == "True":
+                data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(most + 1)
+        except (binascii.Error, ValueError, OSError, EOFError, zlib.error):
+            return None
+        self._left -= min(len(data), most)
+        return None if len(data) > most else FileContent(name=one.value("Key"), content=data)
 
 
 def _is_encrypted(held: _Node) -> bool:
@@ -230,22 +258,6 @@ def _as_note(item: Login) -> Item:
         return item
     shared = {name: getattr(item, name) for name in ("title", "notes", "tags", "folders", "fields", "files")}
     return Note(**shared, creation_at=item.creation_at, modified_at=item.modified_at)
-
-
-def _attachment(one: _Node, binaries: dict[str, _Node]) -> FileContent | None:
-    held = one.first("Value")
-    if held is None:
-        return None
-    stored = binaries.get(held.attributes["Ref"]) if "Ref" in held.attributes else held
-    if stored is None or _is_encrypted(stored) or len(stored.text) > 2 * MOST_ATTACHMENT:
-        return None
-    try:
-        data = base64.b64decode("".join(stored.text.split()), validate=True)
-        if stored.attributes.get("Compressed") == "True":
-            data = gzip.GzipFile(fileobj=io.BytesIO(data)).read(MOST_ATTACHMENT + 1)
-    except (binascii.Error, ValueError, OSError, EOFError, zlib.error):
-        return None
-    return None if len(data) > MOST_ATTACHMENT else FileContent(name=one.value("Key"), content=data)
 
 
 # The columns of KeePassXC, and of KeePass 1 and 2.
