@@ -14,6 +14,7 @@ from strongroom.errors import Invalid
 from tests.client.both_clients import PASSWORD
 from tests.client.devices import Devices
 from tests.js.typescript_devices import MixedCrew, Nodes, TypeScriptDevice
+from tests.support.javascript import run_test
 from tests.support.sampling import some
 from tests.sync.restartable_server import RestartableServer
 
@@ -167,3 +168,8 @@ def test_a_log_that_has_grown_is_written_anew(devices: Devices) -> None:
     devices.here.begin_again(PASSWORD)
     assert devices.get(devices.here, note.uid).value == "59" * 100_000
     assert not path.with_name(path.name + ".part").exists()
+
+
+def test_faults_of_the_system() -> None:
+    """What fails after a log was written anew loses nothing that is told as written: js/test/replicaFile.test.ts."""
+    run_test("replicaFile")

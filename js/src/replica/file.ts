@@ -88,8 +88,11 @@ function isLeft(lock: string, owner: string): boolean {
 function syncFolder(path: string): void {
   if (isWindows) return;
   const folder = openSync(dirname(path), "r");
-  fsyncSync(folder);
-  closeSync(folder);
+  try {
+    fsyncSync(folder);
+  } finally {
+    closeSync(folder);
+  }
 }
 
 /** The file, which only its owner can read; what was in it, and whether it was made now. */
@@ -154,6 +157,7 @@ class File implements Storage {
   #file: number;
   #size: number;
   #whole = 0; // bytes that the log had when it was last written anew
+  #isMoved = false; // it was written anew, and the folder may not tell so on disk yet
   #closed = false;
 
   constructor(path: string, create: boolean, release: () => void) {
@@ -229,6 +233,7 @@ class File implements Storage {
   }
 
   async write(changes: readonly Change[]): Promise<void> {
+    this.#syncMove();
     this.#append(changes);
     if (this.#size > Math.max(COMPACT, 2 * this.#whole)) this.#compact();
   }
@@ -239,25 +244,45 @@ class File implements Storage {
     const changes = [...this.#tables].flatMap(([table, records]) =>
       [...records].map(([key, value]): Change => [[table, ...(JSON.parse(key) as string[])], value]),
     );
+    let file = -1;
+    let size = 0;
     try {
       rmSync(part, { force: true });
-      const file = openSync(part, "wx", 0o600);
-      let size = 0;
+      file = openSync(part, "ax", 0o600);
       for (let at = 0; at < changes.length; at += 1000) {
         const line = Buffer.from(lineOf(changes.slice(at, at + 1000)));
         for (let done = 0; done < line.length; ) done += writeSync(file, line, done);
         size += line.length;
       }
       fsyncSync(file);
-      closeSync(file);
       renameSync(part, this.#path);
-      syncFolder(this.#path);
-      closeSync(this.#file);
-      this.#file = openOwn(this.#path, false).file;
-      this.#size = this.#whole = size;
     } catch {
+      if (file >= 0) closeSync(file);
       this.#whole = this.#size; // the log stays as it is, and is tried again when it has grown further
+      return;
     }
+    // From here on the log of before has no name: nothing more may be written to it.
+    const before = this.#file;
+    this.#file = file;
+    this.#size = this.#whole = size;
+    this.#isMoved = true;
+    try {
+      closeSync(before);
+      this.#syncMove();
+    } catch {
+      // What was written until now is in both logs. The next write tries again first, and is refused if it cannot.
+    }
+  }
+
+  /** After the log was written anew, have the folder on disk: otherwise a crash could bring back the log of before. */
+  #syncMove(): void {
+    if (!this.#isMoved) return;
+    try {
+      syncFolder(this.#path);
+    } catch (fault) {
+      throw new Invalid({ path: `cannot be written: ${basename(this.#path)}: ${codeOf(fault)}` });
+    }
+    this.#isMoved = false;
   }
 
   alone<T>(name: string, task: () => Promise<T>): Promise<T> {
