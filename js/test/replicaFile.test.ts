@@ -1,11 +1,12 @@
-// The file of a replica under faults of the system.
+// The file of a replica under faults of the system, and in two threads of one process.
 import assert from "node:assert/strict";
-import fs, { mkdtempSync, rmSync } from "node:fs";
+import fs, { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { syncBuiltinESMExports } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Invalid } from "../src/errors.js";
+import { Worker } from "node:worker_threads";
+import { Invalid, ReadOnlyReplica } from "../src/errors.js";
 import { replicaFile } from "../src/node.js";
 
 /** Run a task with the path of a file in a folder of its own. */
@@ -49,4 +50,37 @@ test("a log that was written anew is the one that is written to, whatever fails 
     const again = await replicaFile(path).open(false);
     assert.equal((await again.read([["facts", "one"]]))[0], "last");
     again.close();
+  }));
+
+/** What another thread meets, with a copy of the modules of its own, that opens the file: "" where it opens. */
+const inThread = (path: string): Promise<unknown> =>
+  new Promise((resolve, reject) => {
+    const program = `
+      const { parentPort, workerData } = require("node:worker_threads");
+      import(workerData.program)
+        .then(({ replicaFile }) => replicaFile(workerData.path).open(true))
+        .then((storage) => storage.close())
+        .then(() => parentPort.postMessage(""), (fault) => parentPort.postMessage(fault.name));`;
+    const worker = new Worker(program, { eval: true, workerData: { program: new URL("nodeDoor.program.js", import.meta.url).href, path } });
+    worker.once("message", resolve);
+    worker.once("error", reject);
+  });
+
+test("one thread of a process has a file open", () =>
+  withPath(async (path) => {
+    const storage = await replicaFile(path).open(true);
+    assert.equal(await inThread(path), "ReadOnlyReplica");
+    assert.ok(existsSync(`${path}.lock`));
+    await assert.rejects(replicaFile(path).open(true), ReadOnlyReplica);
+    storage.close();
+    assert.equal(await inThread(path), "");
+  }));
+
+test("the lock of an ended process with the number of this one is left over if it began at another time", () =>
+  withPath(async (path) => {
+    writeFileSync(`${path}.lock`, `${process.pid}`); // of a system that does not tell when
+    await assert.rejects(replicaFile(path).open(true), ReadOnlyReplica);
+    if (!existsSync("/proc/self/stat")) return;
+    writeFileSync(`${path}.lock`, `${process.pid} 1`);
+    (await replicaFile(path).open(true)).close();
   }));

@@ -171,5 +171,5 @@ def test_a_log_that_has_grown_is_written_anew(devices: Devices) -> None:
 
 
 def test_faults_of_the_system() -> None:
-    """What fails after a log was written anew loses nothing that is told as written: js/test/replicaFile.test.ts."""
+    """A log whose move is not on disk, and two threads of one process: js/test/replicaFile.test.ts."""
     run_test("replicaFile")

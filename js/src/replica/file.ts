@@ -21,7 +21,6 @@ const lineOf = (changes: readonly Change[]): string => {
 };
 
 const FIRST = lineOf([[["facts", "format"], FORMAT]]);
-const open = new Set<string>(); // the locks of this process
 
 /** A process as it is written into a lock: its number and, where the system tells, when it began. */
 function spellProcess(id: number): string {
@@ -42,11 +41,7 @@ function takeLock(path: string): () => void {
       const file = openSync(lock, "wx", 0o600);
       writeSync(file, spellProcess(process.pid));
       closeSync(file);
-      open.add(lock);
-      return () => {
-        open.delete(lock);
-        rmSync(lock, { force: true });
-      };
+      return () => rmSync(lock, { force: true });
     } catch (fault) {
       if (codeOf(fault) !== "EEXIST") throw new Invalid({ path: `cannot be locked: ${basename(lock)}: ${codeOf(fault)}` });
       if (tries === 3 || !removeLeft(lock)) throw new ReadOnlyReplica();
@@ -59,7 +54,7 @@ function removeLeft(lock: string): boolean {
   const aside = `${lock}.${process.pid}`;
   try {
     const owner = readFileSync(lock, "utf-8");
-    if (!isLeft(lock, owner)) return false;
+    if (!isLeft(owner)) return false;
     renameSync(lock, aside);
     const isSame = readFileSync(aside, "utf-8") === owner;
     if (isSame) unlinkSync(aside);
@@ -71,16 +66,16 @@ function removeLeft(lock: string): boolean {
 }
 
 /** Whether the process that has made a lock has ended. */
-function isLeft(lock: string, owner: string): boolean {
+function isLeft(owner: string): boolean {
   const id = Number.parseInt(owner, 10);
   if (!id) return false; // it is being written
-  if (id === process.pid) return !open.has(lock); // of a process of before, in a container that counts anew
   try {
     process.kill(id, 0);
   } catch (fault) {
     if (codeOf(fault) === "ESRCH") return true;
   }
-  // A number is used again, after a restart of the machine at the latest.
+  // A number is used again, after a restart of the machine or of a container at the latest. It may be that of this process:
+  // where the system does not tell when that began, another thread or another copy of this module may have made the lock.
   const now = spellProcess(id);
   return owner.includes(" ") && now.includes(" ") && now !== owner;
 }
