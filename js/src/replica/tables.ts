@@ -386,7 +386,11 @@ export class Store extends Tables {
         if (SHOWN.has(table)) changed.set(both({ vault, uid }), [vault, uid]);
       }
       if (!changed.size) return result;
-      this.storage.tell([...changed.values()]);
+      try {
+        this.storage.tell([...changed.values()]);
+      } catch {
+        // The replica was closed meanwhile. What was changed is on disk.
+      }
       this.#told([...changed.values()]);
       return result;
     });

@@ -1,0 +1,51 @@
+// A replica as an app uses it, on the server at URL; tests/js/test_live.py starts that.
+import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+import { Client } from "../src/index.js";
+import { replicaFile } from "../src/node.js";
+import { openReplica, type Replica } from "../src/replica.js";
+import { localOf } from "../src/replica/replica.js";
+import { hashCheaply } from "./cheapHashing.js";
+
+const url = process.env["URL"] ?? "";
+hashCheaply();
+
+/** Run a task with a new account, and its replica in a file. */
+async function withReplica(task: (replica: Replica, client: Client) => Promise<void>, at = url): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), "replica-"));
+  const client = new Client(at);
+  try {
+    await client.register(`person-${randomUUID()}@example.com`, "correct horse battery staple");
+    await task(await openReplica(client, replicaFile(join(folder, "replica"))), client);
+  } finally {
+    await client.lock();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+/** Wait until something is so; at most 5 seconds. */
+async function until(isSo: () => boolean): Promise<void> {
+  for (const end = Date.now() + 5000; !isSo(); ) {
+    assert.ok(Date.now() < end, `it does not come: ${isSo}`);
+    await new Promise((go) => setTimeout(go, 10));
+  }
+}
+
+const notesOf = async (replica: Replica) => (await replica.vault("v", { create: true })).collection("notes");
+
+test("a change is written even if the other tabs cannot be told", () =>
+  withReplica(async (replica) => {
+    const channel = new BroadcastChannel("closed");
+    channel.close();
+    const notes = await notesOf(replica);
+    localOf(replica).store.storage.tell = (changed) => channel.postMessage(changed);
+    const store = notes.live();
+    store.subscribe(() => undefined);
+    await until(() => store.getSnapshot().isReady);
+    await notes.create("one");
+    await until(() => store.getSnapshot().documents.length === 1);
+  }));
