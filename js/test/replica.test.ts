@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Client } from "../src/index.js";
+import { Client, Locked } from "../src/index.js";
 import { replicaFile } from "../src/node.js";
 import { openReplica, type Replica } from "../src/replica.js";
 import { localOf } from "../src/replica/replica.js";
@@ -48,4 +48,47 @@ test("a change is written even if the other tabs cannot be told", () =>
     await until(() => store.getSnapshot().isReady);
     await notes.create("one");
     await until(() => store.getSnapshot().documents.length === 1);
+  }));
+
+test("nothing that was decrypted is shown after the client is locked", () =>
+  withReplica(async (replica, client) => {
+    const notes = await notesOf(replica);
+    const note = await notes.create("one");
+    const [all, one, { undecided }] = [notes.live(), notes.liveDocument(note.uid), replica];
+    let told = 0;
+    all.subscribe(() => (told += 1));
+    one.subscribe(() => undefined);
+    undecided.subscribe(() => undefined);
+    await until(() => all.getSnapshot().documents.length === 1 && one.getSnapshot().document !== undefined);
+    const before = told;
+    await client.lock();
+    await until(() => all.getSnapshot().error instanceof Locked && one.getSnapshot().error instanceof Locked);
+    assert.deepEqual([all.getSnapshot().documents, one.getSnapshot().document], [[], undefined]);
+    assert.equal(told, before + 1);
+  }));
+
+test("a listener that throws is reported, and the others are called", () =>
+  withReplica(async (replica) => {
+    const notes = await notesOf(replica);
+    const store = notes.live();
+    const reported: unknown[] = [];
+    const fault = new Error("of a listener");
+    const report = (met: unknown): void => void reported.push(met);
+    process.setUncaughtExceptionCaptureCallback(report);
+    process.on("unhandledRejection", report);
+    const stop = store.subscribe(() => {
+      throw fault;
+    });
+    try {
+      let told = 0;
+      store.subscribe(() => (told += 1));
+      await until(() => told === 1);
+      await notes.create("one");
+      await until(() => told === 2 && reported.length === 2);
+      assert.deepEqual(reported, [fault, fault]);
+    } finally {
+      stop();
+      process.setUncaughtExceptionCaptureCallback(null);
+      process.off("unhandledRejection", report);
+    }
   }));

@@ -1,5 +1,5 @@
 // Stores that follow the replica: what a page shows, kept in step with every change on this device.
-import { DocumentNotFound } from "../errors.js";
+import { DocumentNotFound, Locked } from "../errors.js";
 import { checkedUid } from "../format/encoding.js";
 import type { Document, Scope } from "../operations/documents.js";
 import type { Local } from "./local.js";
@@ -57,6 +57,20 @@ export function select<T>(documents: Iterable<Document<T>>, { where, search, sor
   if (search !== undefined) found = found.filter((document) => matches(document, search));
   found.sort(sort ?? ((one, other) => one.updatedAt - other.updatedAt));
   return limit === undefined ? found : found.slice(0, limit);
+}
+
+/** Call a listener; a fault of it is reported as one that nobody has caught, and stops nothing here. */
+function call(listener: () => void): void {
+  try {
+    listener();
+  } catch (fault) {
+    if (typeof reportError === "function") reportError(fault);
+    else {
+      queueMicrotask(() => {
+        throw fault;
+      });
+    }
+  }
 }
 
 /** A store whose value is made anew after changes, while somebody listens. */
@@ -125,7 +139,7 @@ export class Live<T> implements LiveStore<T> {
     } catch (fault) {
       this.#value = this.#failed(fault instanceof Error ? fault : new Error(String(fault)), before);
     }
-    if (this.#value !== before) for (const listener of [...this.#listeners]) listener();
+    if (this.#value !== before) for (const listener of [...this.#listeners]) call(listener);
   }
 }
 
@@ -161,7 +175,9 @@ export function liveDocuments<T>(local: Local, scope: Scope<T>, query: Query<T>)
   };
   return new Live(local, shown, make, (error, before) => {
     isRead = false;
-    return (shown = { ...before, error });
+    if (!(error instanceof Locked)) return (shown = { ...before, error });
+    known.clear(); // nothing that was decrypted outlives the keys
+    return (shown = { documents: [], isReady: false, error });
   });
 }
 
@@ -189,5 +205,8 @@ export function liveDocument<T>(local: Local, scope: Scope<T>, given: string): L
     });
     return (shown = { document, isReady: true, error: undefined });
   };
-  return new Live(local, shown, make, (error, before) => (shown = { ...before, error }));
+  return new Live(local, shown, make, (error, before) => {
+    const isLocked = error instanceof Locked;
+    return (shown = isLocked ? { document: undefined, isReady: false, error } : { ...before, error });
+  });
 }

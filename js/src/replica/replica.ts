@@ -127,7 +127,11 @@ export class Replica {
         spelled = now;
         return (undecided = found);
       },
-      (_, before) => before,
+      (error, before) => {
+        if (!(error instanceof Locked)) return before;
+        spelled = ""; // nothing that was decrypted outlives the keys
+        return (undecided = none);
+      },
     );
   }
 
