@@ -2,6 +2,8 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, rmSync } from "node:fs";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -92,3 +94,38 @@ test("a listener that throws is reported, and the others are called", () =>
       process.off("unhandledRejection", report);
     }
   }));
+
+test("the stream of events is closed as soon as nobody watches", async () => {
+  let open = 0;
+  const proxy = createServer((asked, answer) => {
+    const isStream = asked.headers.accept === "text/event-stream";
+    if (isStream) open += 1;
+    const passed = request(new URL(asked.url ?? "", url), { method: asked.method, headers: asked.headers }, (answered) => {
+      answer.writeHead(answered.statusCode ?? 500, answered.headers);
+      answered.pipe(answer);
+    });
+    answer.on("close", () => {
+      if (isStream) open -= 1;
+      passed.destroy();
+    });
+    passed.on("error", () => answer.destroy());
+    asked.pipe(passed);
+  });
+  await new Promise<void>((done) => proxy.listen(0, "127.0.0.1", done));
+  try {
+    await withReplica(async (replica) => {
+      const ended = new AbortController();
+      const watching = (async () => {
+        for await (const _ of replica.watch(undefined, { signal: ended.signal })) continue;
+      })();
+      await until(() => open === 1);
+      await new Promise((go) => setTimeout(go, 200)); // it waits for the first event
+      ended.abort();
+      await watching;
+      await until(() => open === 0);
+    }, `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+  } finally {
+    proxy.closeAllConnections();
+    proxy.close();
+  }
+});

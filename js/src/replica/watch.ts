@@ -1,7 +1,7 @@
 // Waiting for changes: server-sent events, else long polling, else polling; and changes of this device.
 import { InsufficientScope, MethodNotAllowed, NotFound, Unavailable } from "../errors.js";
 import { eventsOf, type StreamEvent } from "../net/events.js";
-import { openStream } from "../net/streams.js";
+import { openStream, type Stream } from "../net/streams.js";
 import { listPage } from "../net/requests/documents.js";
 import { events } from "../net/requests/vaults.js";
 import type { Local } from "./local.js";
@@ -56,6 +56,7 @@ class Watch {
   readonly #signal: AbortSignal;
   readonly #unlisten: () => void;
   #useEvents = true;
+  #stream: Stream | undefined;
   #events: AsyncGenerator<StreamEvent, void, undefined> | undefined;
   #next: Promise<IteratorResult<StreamEvent, void>> | undefined;
   #failures = 0;
@@ -109,8 +110,8 @@ class Watch {
   /** Close the stream, and listen no more. */
   close(): void {
     this.#unlisten();
-    void this.#events?.return();
-    this.#events = undefined;
+    this.#stream?.close(); // the generator would do so only after the next event
+    this.#stream = this.#events = undefined;
   }
 
   /** Whether the watching has ended or, if that counts, something was written here that can be sent. */
@@ -121,7 +122,8 @@ class Watch {
   async #readEvents(timestamp: number): Promise<void> {
     const { core } = this.#local;
     if (!this.#events) {
-      this.#events = eventsOf(await openStream(core.session, events(core.token?.keys.vault, timestamp)));
+      this.#stream = await openStream(core.session, events(core.token?.keys.vault, timestamp));
+      this.#events = eventsOf(this.#stream);
       this.#next = undefined;
     }
     while (!this.#isEnded) {
