@@ -129,3 +129,26 @@ test("the stream of events is closed as soon as nobody watches", async () => {
     proxy.close();
   }
 });
+
+test("what needs a person follows the blobs of a conflict", () =>
+  withReplica(async (replica, client) => {
+    const vault = await client.vault("v", { create: true });
+    await vault.blob.put("mine");
+    await replica.sync();
+    const { store } = localOf(replica);
+    const [record] = await store.vaults();
+    assert.ok(record);
+    await vault.blob.put("theirs", { after: await vault.blob.get() });
+    await replica.sync();
+    const { undecided } = replica;
+    const shown = (): unknown[] => undecided.getSnapshot().blobConflicts.map(({ mine, theirs }) => [mine, theirs]);
+    undecided.subscribe(() => undefined);
+    await store.transaction((tables) => tables.putBlobAside(record)); // as after a restore of the server
+    await until(() => shown().length === 1);
+    assert.deepEqual(shown(), [["mine", "theirs"]]);
+    await vault.blob.put("later", { after: await vault.blob.get() });
+    await replica.sync();
+    await until(() => JSON.stringify(shown()) === '[["mine","later"]]');
+    await undecided.getSnapshot().blobConflicts[0]?.discard();
+    await until(() => shown().length === 0);
+  }));

@@ -120,7 +120,7 @@ export class Replica {
         const found = { conflicts: await this.conflicts(), blobConflicts: await this.blobConflicts(), refused: await this.refused() };
         const now = JSON.stringify([
           found.conflicts.map(({ uid, mine, theirs }) => [uid, mine.proof, theirs.proof]),
-          found.blobConflicts.map(({ vault }) => vault),
+          found.blobConflicts.map(({ vault, mine, theirs }) => ({ vault, mine, theirs })),
           found.refused.map(({ uid, reason, document }) => [uid, reason, document?.proof]),
         ]);
         if (now === spelled) return undecided;

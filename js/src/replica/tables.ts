@@ -9,6 +9,7 @@ const EARLIER_VERSIONS = 50; // of a document, versions that are known to be ear
 const CHUNK = 256;
 const DAMAGED = "This replica is damaged: it has a document without its content. Delete it, open a new one and sync.";
 const CLOSED = "This replica is closed, or its client was closed or has logged out.";
+const ASIDE = "blob aside ";
 const SHOWN = new Set<Table>(["heads", "outbox", "refusals", "repeats"]);
 
 type Uids = { readonly vault: string; readonly uid: string };
@@ -79,14 +80,14 @@ export class Tables {
   /** Keep the blob that is here apart: a restored server has gone on with another one. */
   async putBlobAside(vault: VaultRecord): Promise<void> {
     // Otherwise what is here was the server's, and undecided.
-    if (!(await this.blobAside(vault.uid))) this.setFact(`blob aside ${vault.uid}`, JSON.stringify(vault));
+    if (!(await this.blobAside(vault.uid))) this.setFact(`${ASIDE}${vault.uid}`, JSON.stringify(vault));
   }
 
   /** The vault with the blob that was kept apart. */
-  blobAside = (uid: string): Promise<VaultRecord | undefined> => this.#json<VaultRecord | undefined>(`blob aside ${uid}`, undefined);
+  blobAside = (uid: string): Promise<VaultRecord | undefined> => this.#json<VaultRecord | undefined>(`${ASIDE}${uid}`, undefined);
 
   dropBlobAside(uid: string): void {
-    this.setFact(`blob aside ${uid}`, undefined);
+    this.setFact(`${ASIDE}${uid}`, undefined);
   }
 
   /** Advance the clock of a vault to at least this timestamp. */
@@ -383,7 +384,7 @@ export class Store extends Tables {
       await this.open().write(changes);
       const changed = new Map<string, Changed>();
       for (const [[table, vault = "", uid = ""]] of changes) {
-        if (SHOWN.has(table)) changed.set(both({ vault, uid }), [vault, uid]);
+        if (SHOWN.has(table) || (table === "facts" && vault.startsWith(ASIDE))) changed.set(both({ vault, uid }), [vault, uid]);
       }
       if (!changed.size) return result;
       try {
