@@ -7,7 +7,7 @@ import pytest
 from tests.support.javascript import PACKAGE, run_test
 
 # Those that need a server are run by the tests beside this one, which start it.
-NEEDS_A_SERVER = {"live", "sessions"}
+NEEDS_A_SERVER = {"live", "replica", "sessions"}
 ALONE = sorted({path.name.removesuffix(".test.ts") for path in (PACKAGE / "test").glob("*.test.ts")} - NEEDS_A_SERVER)
 
 
