@@ -50,16 +50,18 @@ async def run(command: Command, argv: Sequence[str], environment: Mapping[str, s
     transport, process = await _start(command, argv, environment, output)
     timed_out = False
     try:
-        async with asyncio.timeout(command.timeout):
-            await process.exited.wait()
-            _kill(transport)  # what it has left in the background
-            await process.closed.wait()
-    except TimeoutError:
-        timed_out = True
+        try:
+            async with asyncio.timeout(command.timeout):
+                await process.exited.wait()
+                _kill(transport)  # what it has left in the background
+                await process.closed.wait()
+        except TimeoutError:
+            timed_out = True
+        _kill(transport)
+        await process.exited.wait()  # before the transport is closed, which would take the exit code for itself
     finally:
         _kill(transport)
         transport.close()
-    await process.exited.wait()
     code = transport.get_returncode() or 0
     output.end()
     return Outcome(
