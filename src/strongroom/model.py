@@ -405,13 +405,14 @@ class VaultBlob(Struct, frozen=True, rename="camel"):
 
 
 class ExpiredRow(Struct, frozen=True):
-    """A row past its retention: its owner, its uid, its version or timestamp (`at`), and its size."""
+    """A row past its retention: its owner, its uid, its version or timestamp (`at`), its size, and since when."""
 
     user_id: str
     uid: str
     at: int
     bytes: int
     rows: int
+    since: int = 0  # the timestamp that the sweep goes by
 
 
 RETAINED_ROW_BYTES: Final = 256  # what each row of trash and history counts beside its ciphertext

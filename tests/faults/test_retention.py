@@ -51,10 +51,10 @@ async def steps(home: House, where: str) -> list[float]:
     On a file it is processor time: how long the disk takes depends on what else the machine does.
     """
     clock = time.monotonic if "://" in where else time.process_time
-    took, more = [], True
+    took, more, sweep = [], True, retention.Sweep()
     while more:
         began = clock()
-        more = await database_of(home.server).write_long(retention.purge_some, context_of(home.server).retention)
+        more = await database_of(home.server).write_long(retention.purge_some, context_of(home.server).retention, sweep)
         took.append(clock() - began)
     return took
 

@@ -16,7 +16,7 @@ from strongroom.server.routes import trash as routes_trash
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock, Open, Person, runs
-from tests.support.populated_database import rows_of
+from tests.support.populated_database import alter, rows_of
 from tests.support.postgres import postgres
 
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
@@ -282,16 +282,16 @@ async def test_no_transaction_throws_away_much(where: str, clock: Clock, monkeyp
             uids = [f"{user_id}{n:04}" for n in range(start, min(count, start + 5))]
             await db.write_long(fill, actor, uids, size)
     clock.pass_(31 * DAY)
-    now, steps = await left(where), 0
+    now, steps, sweep = await left(where), 0, retention.Sweep()
     assert now[:2] == (76, 152)
-    while await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30)):
+    while await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30), sweep):
         before, now, steps = now, await left(where), steps + 1
         gone = [was - is_ for was, is_ in zip(before, now, strict=True)]
         assert 0 < gone[0] + gone[1] <= retention.ROWS
         assert gone[2] <= retention.BYTES
         if steps == 3:
             await db.close()
-            db = open_database(where, clock)
+            db, sweep = open_database(where, clock), retention.Sweep()
     assert now == (0, 0, 0)
     assert steps > 10
     await db.close()
@@ -304,11 +304,45 @@ async def test_one_large_document_is_no_stone_in_the_way(where: str, clock: Cloc
     actor = await settle_in(db, "a")
     await db.write_long(fill, actor, ["large", "small"], retention.BYTES + 1)
     clock.pass_(31 * DAY)
-    sizes = []
-    while await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30)):
+    sizes, sweep = [], retention.Sweep()
+    while await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30), sweep):
         sizes.append((await left(where))[:2])
     assert sizes == [(2, 3), (2, 2), (1, 2), (1, 1), (1, 0), (0, 0)]
     await db.close()
+
+
+@runs
+async def test_no_step_of_a_purge_reads_the_rows_of_earlier_steps(clock: Clock) -> None:
+    """On PostgreSQL, beside an open backup, which keeps the index entries of all that was purged meanwhile."""
+    where = postgres().fresh()
+    db = open_database(where, clock)
+    await settle_in(db, "a")
+    count = 3_000
+    numbers = f"FROM generate_series(1, {count}) AS n"
+    common = "user_id, uid, vault_uid, collection, data, created_at, updated_at, version"
+    await alter(
+        where, f"INSERT INTO documents ({common}, deleted_at) SELECT 'a', n, 'v', 'c', 'A', n, n, 1, n {numbers}"
+    )
+    await alter(
+        where, f"INSERT INTO versions ({common}, replaced_at) SELECT 'a', n, 'v', 'c', 'A', n, n, 0, n {numbers}"
+    )
+    await alter(where, f"UPDATE documents SET deleted_at = NULL WHERE updated_at > {count // 2}")
+    await alter(where, "VACUUM ANALYZE documents")
+    clock.pass_(2_000 * DAY)
+    backup = await connect(where)
+    await backup.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    await backup.fetchval("SELECT count(*) FROM documents")
+    sweep = retention.Sweep()
+    while await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30), sweep):
+        pass
+    await db.close()  # PostgreSQL counts what a connection has read when it ends
+    await backup.execute("COMMIT")
+    read = "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = $1"
+    for index in ("documents_by_deletion", "versions_by_age"):
+        while (entries := await backup.fetchval(read, index)) < count // 2:  # noqa: ASYNC110 - another process counts
+            await asyncio.sleep(0.01)
+        assert entries < 4 * count
+    await backup.close()
 
 
 @runs
@@ -328,7 +362,7 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
 
     reviving = asyncio.create_task(db.write(revive))
     await holds.wait()
-    purge = asyncio.create_task(db.write_long(retention.purge_some, RetentionPolicy(1_000, 30)))
+    purge = asyncio.create_task(db.write_long(retention.purge_some, RetentionPolicy(1_000, 30), retention.Sweep()))
     watcher = await connect(where)
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
     while not await watcher.fetchval(waiting):
@@ -338,7 +372,7 @@ async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) 
     go.set()
     await reviving
     await purge
-    assert not await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30))
+    assert not await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30), retention.Sweep())
     tables = await rows_of(where)
     assert [row[4] for row in tables["documents"]] == ["CC"]
     assert sorted(row[2] for row in tables["versions"]) == [1, 2, 3]

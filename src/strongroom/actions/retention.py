@@ -13,31 +13,53 @@ if TYPE_CHECKING:
     from strongroom.model import ExpiredRow, RetentionPolicy
     from strongroom.store import Tx
 
+    _Expired = Callable[[Tx, int, int, int], Awaitable[list[ExpiredRow]]]
+
 ROWS: Final = 64  # in one transaction, at most
 BYTES: Final = 1024 * 1024  # of ciphertext in one transaction, unless a single row is larger
 KEYRING_DAYS: Final = 90  # that a replaced keyring is retained
 CHANGES_DAYS: Final = 7  # at least, so that a client that reconnects to an event stream misses nothing
 
 
-async def purge_some(tx: Tx, retention: RetentionPolicy) -> bool:
-    """Purge some expired rows; False if there are none. The rest is left to the next call."""
-    history = tx.now - retention.history_days * DAY
-    changes = tx.now - max(retention.history_days, CHANGES_DAYS) * DAY
-    keyrings = tx.now - KEYRING_DAYS * DAY
-    return (
-        (retention.trash_days is not None and await _expired_trash(tx, tx.now - retention.trash_days * DAY))
-        or await _drop(tx, await store.versions.replaced_before(tx, history, ROWS), _versions)
-        or await _drop(tx, await store.versions.blobs_replaced_before(tx, history, ROWS), _blobs)
-        or await _drop(tx, await store.vault_changes.before(tx, changes, ROWS), store.vault_changes.drop)
-        or await _drop(tx, await store.keyrings.replaced_before(tx, keyrings, ROWS), store.keyrings.drop)
-    )
+class Sweep:
+    """Where one run of the purge is in each table.
+
+    A step continues there, not at the oldest row: PostgreSQL keeps the index entries of purged rows as long as any
+    transaction that is older is open, such as that of a backup, and each step would read all of them again.
+    """
+
+    def __init__(self) -> None:
+        self._reached: dict[_Expired, int] = {}
+
+    async def expired(self, tx: Tx, find: _Expired, before: int) -> list[ExpiredRow]:
+        """The next expired rows of a table, as many as one transaction may purge at the most."""
+        found = await find(tx, self._reached.get(find, 0), before, ROWS)
+        if found:
+            self._reached[find] = found[0].since
+        return found
 
 
-async def _expired_trash(tx: Tx, before: int) -> bool:
-    """Purge some documents that were deleted before a time; whether there were any."""
-    expired = await store.documents.deleted_before(tx, before, ROWS)
-    await purge_trash(tx, expired)
-    return bool(expired)
+async def purge_some(tx: Tx, retention: RetentionPolicy, sweep: Sweep) -> bool:
+    """Purge some expired rows; False if there are none. The rest is left to the next call with the same sweep."""
+    if retention.trash_days is not None:
+        expired = await sweep.expired(tx, store.documents.deleted_before, tx.now - retention.trash_days * DAY)
+        if expired:
+            await purge_trash(tx, expired)
+            return True
+    changes_days = max(retention.history_days, CHANGES_DAYS)
+    for find, days, drop in (
+        (store.versions.replaced_before, retention.history_days, _versions),
+        (store.versions.blobs_replaced_before, retention.history_days, _blobs),
+        (store.vault_changes.before, changes_days, store.vault_changes.drop),
+        (store.keyrings.replaced_before, KEYRING_DAYS, store.keyrings.drop),
+    ):
+        expired = await sweep.expired(tx, find, tx.now - days * DAY)
+        if expired:
+            fitting = _fitting(expired) or expired[:1]
+            await store.ledgers.lock(tx, (one.user_id for one in fitting))
+            await drop(tx, fitting)
+            return True
+    return False
 
 
 async def purge_trash(tx: Tx, expired: list[ExpiredRow]) -> int:
@@ -69,14 +91,6 @@ async def _versions(tx: Tx, expired: list[ExpiredRow]) -> None:
 async def _blobs(tx: Tx, expired: list[ExpiredRow]) -> None:
     await store.retained.subtract_blobs(tx, expired)
     await store.versions.drop_blobs(tx, expired)
-
-
-async def _drop(tx: Tx, expired: list[ExpiredRow], drop: Callable[[Tx, list[ExpiredRow]], Awaitable[None]]) -> bool:
-    """Purge as many of the expired rows as one transaction may; whether there were any."""
-    fitting = _fitting(expired) or expired[:1]
-    await store.ledgers.lock(tx, (one.user_id for one in fitting))
-    await drop(tx, fitting)
-    return bool(expired)
 
 
 def _fitting(expired: list[ExpiredRow]) -> list[ExpiredRow]:

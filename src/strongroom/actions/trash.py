@@ -13,11 +13,16 @@ if TYPE_CHECKING:
     from strongroom.store import Tx
 
 
-async def empty_some(tx: Tx, actor: Actor, vault_uid: str, collection: str | None) -> tuple[int, bool]:
-    """Purge some documents in the trash of a vault; how many, and whether there may be more."""
+async def empty_some(
+    tx: Tx, actor: Actor, vault_uid: str, collection: str | None, reached: int
+) -> tuple[int, int | None]:
+    """Purge some documents in the trash of a vault, from a time of deletion on.
+
+    Returns how many, and from where to continue; None if there are no more.
+    """
     await _lock(tx, actor, vault_uid)
-    found = await store.documents.trash_of_vault(tx, actor.user_id, vault_uid, collection, retention.ROWS)
-    return await retention.purge_trash(tx, found), bool(found)
+    found = await store.documents.trash_of_vault(tx, actor.user_id, vault_uid, collection, reached, retention.ROWS)
+    return await retention.purge_trash(tx, found), found[0].since if found else None
 
 
 async def purge_some(

@@ -99,9 +99,10 @@ class App:
 
     async def purge(self) -> None:
         """Purge all that has passed its retention period, in small steps with pauses between them."""
+        sweep = retention.Sweep()
         while True:
             began = time.monotonic()
-            if not await self.context.db.write_long(retention.purge_some, self.context.retention):
+            if not await self.context.db.write_long(retention.purge_some, self.context.retention, sweep):
                 return
             await asyncio.sleep(_PURGE_PAUSE * (time.monotonic() - began))
 

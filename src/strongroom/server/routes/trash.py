@@ -19,14 +19,16 @@ async def empty(request: Request) -> Response:
     collection = request.query().get("collection")
     if collection is not None and (not 1 <= len(collection) <= 255 or rules.has_control(collection)):
         raise Invalid({"collection": wire.says(wire.requests.Name)})
-    purged, more = 0, True
+    vault_uid = request.uid("vaultUid")
+    purged, reached = 0, 0
     for _ in range(MOST_STEPS):
-        some, more = await request.write_long(trash.empty_some, request.actor, request.uid("vaultUid"), collection)
+        some, next_time = await request.write_long(trash.empty_some, request.actor, vault_uid, collection, reached)
         purged += some
-        if not more:
+        if next_time is None:
             break
+        reached = next_time
     await request.truncate_log()
-    return json_response(wire.responses.Purged(purged, more))
+    return json_response(wire.responses.Purged(purged, next_time is not None))
 
 
 async def purge(request: Request) -> Response:

@@ -56,15 +56,20 @@ _EXPIRED = """
            octet_length(data) + coalesce(
                (SELECT sum(octet_length(v.data)) FROM versions AS v
                  WHERE v.user_id = documents.user_id AND v.uid = documents.uid), 0),
-           1 + (SELECT count(*) FROM versions AS v WHERE v.user_id = documents.user_id AND v.uid = documents.uid)
+           1 + (SELECT count(*) FROM versions AS v WHERE v.user_id = documents.user_id AND v.uid = documents.uid),
+           {}
       FROM documents
      WHERE deleted_at IS NOT NULL AND purged_at IS NULL
 """
-_DELETED_BEFORE = Sql(f"{_EXPIRED} AND deleted_at <= :before ORDER BY deleted_at LIMIT :limit")
-_OF_VAULT = f"{_EXPIRED} AND user_id = :user_id AND vault_uid = :vault_uid"
+_DELETED_BEFORE = Sql(
+    f"{_EXPIRED.format('deleted_at')} AND deleted_at BETWEEN :reached AND :before ORDER BY deleted_at LIMIT :limit"
+)
+_OF_VAULT = (
+    f"{_EXPIRED.format('updated_at')} AND user_id = :user_id AND vault_uid = :vault_uid AND updated_at >= :reached"
+)
 _TRASH_OF_VAULT = Sql(f"{_OF_VAULT} ORDER BY updated_at LIMIT :limit")
 _TRASH_OF_COLLECTION = Sql(f"{_OF_VAULT} AND collection = :collection ORDER BY updated_at LIMIT :limit")
-_TRASH_OF_DOCUMENT = Sql(f"{_EXPIRED} AND user_id = :user_id AND uid = :uid AND {_IN_VAULT}")
+_TRASH_OF_DOCUMENT = Sql(f"{_EXPIRED.format('updated_at')} AND user_id = :user_id AND uid = :uid AND {_IN_VAULT}")
 _TRASH = "version = :at AND deleted_at IS NOT NULL AND purged_at IS NULL"
 _PURGE = Sql(f"""
     UPDATE documents SET data = '', purged_at = :now WHERE user_id = :user_id AND uid = :uid AND {_TRASH}
@@ -207,17 +212,19 @@ async def any_after(
     return bool(await tx.value(statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=1, **named))
 
 
-async def deleted_before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
-    """Some documents that were deleted before this timestamp, and still have their ciphertext."""
-    return await tx.all(ExpiredRow, _DELETED_BEFORE, before=timestamp, limit=limit)
+async def deleted_before(tx: Tx, reached: int, timestamp: int, limit: int) -> list[ExpiredRow]:
+    """Some documents that were deleted from `reached` to this timestamp, and still have their ciphertext."""
+    return await tx.all(ExpiredRow, _DELETED_BEFORE, reached=reached, before=timestamp, limit=limit)
 
 
-async def trash_of_vault(tx: Tx, user_id: str, vault_uid: str, collection: str | None, limit: int) -> list[ExpiredRow]:
-    """Some documents of a vault, or of one collection, that are deleted and still have their ciphertext."""
+async def trash_of_vault(
+    tx: Tx, user_id: str, vault_uid: str, collection: str | None, reached: int, limit: int
+) -> list[ExpiredRow]:
+    """Some documents of a vault, or of one collection, deleted since `reached`, that still have their ciphertext."""
+    where: dict[str, Any] = {"user_id": user_id, "vault_uid": vault_uid, "reached": reached, "limit": limit}
     if collection is None:
-        return await tx.all(ExpiredRow, _TRASH_OF_VAULT, user_id=user_id, vault_uid=vault_uid, limit=limit)
-    where = {"user_id": user_id, "vault_uid": vault_uid, "collection": collection}
-    return await tx.all(ExpiredRow, _TRASH_OF_COLLECTION, **where, limit=limit)
+        return await tx.all(ExpiredRow, _TRASH_OF_VAULT, **where)
+    return await tx.all(ExpiredRow, _TRASH_OF_COLLECTION, **where, collection=collection)
 
 
 async def trash_of_document(tx: Tx, user_id: str, vault_uid: str, uid: str) -> list[ExpiredRow]:

@@ -68,8 +68,8 @@ _VERSION = Sql("""
     SELECT keyring, version, updated_at, kdf FROM keyring_versions WHERE user_id = :user_id AND version = :version
 """)
 _REPLACED_BEFORE = Sql("""
-    SELECT user_id, '' AS uid, version, octet_length(keyring), 1
-      FROM keyring_versions WHERE replaced_at <= :before ORDER BY replaced_at LIMIT :limit
+    SELECT user_id, '' AS uid, version, octet_length(keyring), 1, replaced_at
+      FROM keyring_versions WHERE replaced_at BETWEEN :reached AND :before ORDER BY replaced_at LIMIT :limit
 """)
 _DROP = Sql("DELETE FROM keyring_versions WHERE user_id = :user_id AND version = :at")
 
@@ -123,9 +123,9 @@ async def version(tx: Tx, user_id: str, number: int) -> StoredKeyring | None:
     return await tx.one(StoredKeyring, _VERSION, user_id=user_id, version=number)
 
 
-async def replaced_before(tx: Tx, before: int, limit: int) -> list[ExpiredRow]:
-    """Some keyrings that were replaced before this timestamp."""
-    return await tx.all(ExpiredRow, _REPLACED_BEFORE, before=before, limit=limit)
+async def replaced_before(tx: Tx, reached: int, before: int, limit: int) -> list[ExpiredRow]:
+    """Some keyrings that were replaced from `reached` to this timestamp."""
+    return await tx.all(ExpiredRow, _REPLACED_BEFORE, reached=reached, before=before, limit=limit)
 
 
 async def drop(tx: Tx, found: Sequence[ExpiredRow]) -> None:

@@ -20,8 +20,8 @@ _ADD = Sql("""
     VALUES (:user_id, :timestamp, :vault_uid, :kind, :name, :version)
 """)
 _BEFORE = Sql("""
-    SELECT user_id, vault_uid, changed_at, 0, 1 FROM vault_changes
-     WHERE changed_at <= :before ORDER BY changed_at LIMIT :limit
+    SELECT user_id, vault_uid, changed_at, 0, 1, changed_at FROM vault_changes
+     WHERE changed_at BETWEEN :reached AND :before ORDER BY changed_at LIMIT :limit
 """)
 _DROP = Sql("DELETE FROM vault_changes WHERE user_id = :user_id AND changed_at = :at")
 
@@ -34,9 +34,9 @@ async def add(tx: Tx, user_id: str, timestamp: int, vault_uid: str, kind: VaultC
     )
 
 
-async def before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
-    """Some changes from before this timestamp."""
-    return await tx.all(ExpiredRow, _BEFORE, before=timestamp, limit=limit)
+async def before(tx: Tx, reached: int, timestamp: int, limit: int) -> list[ExpiredRow]:
+    """Some changes from `reached` to this timestamp."""
+    return await tx.all(ExpiredRow, _BEFORE, reached=reached, before=timestamp, limit=limit)
 
 
 async def drop(tx: Tx, found: Sequence[ExpiredRow]) -> None:

@@ -51,15 +51,15 @@ _LIST_BLOB = Sql(f"""
 """)
 _GET = Sql(f"SELECT {_DOCUMENT} FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
 _GET_BLOB = Sql(f"SELECT {_BLOB} FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
-_OLDEST = "WHERE replaced_at <= :before ORDER BY replaced_at LIMIT :limit"
-_REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_SIZE}, 1 FROM versions {_OLDEST}")
-_BLOBS_REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_BLOB_SIZE}, 1 FROM blob_versions {_OLDEST}")
+_OLDEST = "WHERE replaced_at BETWEEN :reached AND :before ORDER BY replaced_at LIMIT :limit"
+_REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_SIZE}, 1, replaced_at FROM versions {_OLDEST}")
+_BLOBS_REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_BLOB_SIZE}, 1, replaced_at FROM blob_versions {_OLDEST}")
 _OF = Sql(f"""
-    SELECT user_id, uid, version, {_SIZE}, 1
+    SELECT user_id, uid, version, {_SIZE}, 1, replaced_at
       FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
 """)
 _OF_BLOB = Sql(f"""
-    SELECT user_id, uid, version, {_BLOB_SIZE}, 1
+    SELECT user_id, uid, version, {_BLOB_SIZE}, 1, replaced_at
       FROM blob_versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
 """)
 _DROP = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :at")
@@ -170,14 +170,14 @@ async def blob(tx: Tx, user_id: str, uid: str, version: int) -> VaultBlob | None
     return await tx.one(VaultBlob, _GET_BLOB, user_id=user_id, uid=uid, version=version)
 
 
-async def replaced_before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
-    """Some versions of documents that were replaced before this timestamp."""
-    return await tx.all(ExpiredRow, _REPLACED_BEFORE, before=timestamp, limit=limit)
+async def replaced_before(tx: Tx, reached: int, timestamp: int, limit: int) -> list[ExpiredRow]:
+    """Some versions of documents that were replaced from `reached` to this timestamp."""
+    return await tx.all(ExpiredRow, _REPLACED_BEFORE, reached=reached, before=timestamp, limit=limit)
 
 
-async def blobs_replaced_before(tx: Tx, timestamp: int, limit: int) -> list[ExpiredRow]:
-    """Some versions of blobs that were replaced before this timestamp."""
-    return await tx.all(ExpiredRow, _BLOBS_REPLACED_BEFORE, before=timestamp, limit=limit)
+async def blobs_replaced_before(tx: Tx, reached: int, timestamp: int, limit: int) -> list[ExpiredRow]:
+    """Some versions of blobs that were replaced from `reached` to this timestamp."""
+    return await tx.all(ExpiredRow, _BLOBS_REPLACED_BEFORE, reached=reached, before=timestamp, limit=limit)
 
 
 async def oldest_of(tx: Tx, due: ExpiredRow, limit: int) -> list[ExpiredRow]:
