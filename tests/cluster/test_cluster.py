@@ -196,6 +196,8 @@ async def _meet(of: Cluster, fault: str, home: Path) -> None:
             )
             assert missed == {}
             assert load.wrong == []
+            faults = [line for node in nodes for line in node.log().splitlines() if "Error" in line]
+            assert load.refused[500] == 0, faults
             assert stall < STALL
     finally:
         for node in nodes:
