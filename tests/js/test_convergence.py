@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,7 @@ from strongroom.client.format import derive
 from tests.client.convergence import ConvergeRestored
 from tests.js.mixed_account import ConvergeMixedAccount, MixedGround
 from tests.js.typescript_devices import MixedCrew, Nodes
-from tests.support.sampling import DAY
+from tests.support.sampling import DAY, LONG
 from tests.sync.restartable_server import RestartableServer
 from tests.sync.test_model import examples
 
@@ -39,11 +38,14 @@ def _uids_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[RestartableServer]:
+def place(where: str) -> Iterator[RestartableServer]:
     """A server that can restart."""
-    made = RestartableServer(str(tmp_path / "vault.db"))
+    made = RestartableServer(where)
     yield made
     made.close()
+
+
+engines = pytest.mark.parametrize("where", ["sqlite", "postgres"] if LONG else ["sqlite"], indirect=True)
 
 
 class Observed(RuleBasedStateMachine):
@@ -85,15 +87,17 @@ def play(machine: type[RuleBasedStateMachine], short: int, long: int, **more: An
     sys.stdout.write(f"{here.played} examples of {machine.__name__}\n")
 
 
+@engines
 def test_devices_of_both_languages_converge(place: RestartableServer, nodes: Nodes) -> None:
     """Creates, changes, deletions, conflicts decided in every way, lost answers, kills, restarts, and a restore."""
     crew = MixedCrew(place, 3, nodes, lambda number: number > 0)
     try:
-        play(ConvergeRestored, 1, 150, crew=crew)
+        play(ConvergeRestored, 1, 30 if "://" in place.where else 120, crew=crew)
     finally:
         crew.close()
 
 
+@engines
 def test_an_account_with_devices_of_both_languages_converges(place: RestartableServer, nodes: Nodes) -> None:
     """Restores, passwords, recovery, rotations, agents with tokens, kills of every process, late and lost requests."""
-    play(ConvergeMixedAccount, 1, 150, crew=MixedGround(place, nodes))
+    play(ConvergeMixedAccount, 1, 30 if "://" in place.where else 120, crew=MixedGround(place, nodes))
