@@ -7,6 +7,9 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import { coreOf } from "../src/client.js";
 import { Client, Locked } from "../src/index.js";
 import { replicaFile } from "../src/node.js";
 import { openReplica, type Replica } from "../src/replica.js";
@@ -70,6 +73,48 @@ test("nothing that was decrypted is shown after the client is locked", () =>
   }));
 
 test("a listener that throws is reported, and the others are called", () =>
+test("a store that nobody follows any more forgets what it has shown when the client is locked", () =>
+  withReplica(async (replica, client) => {
+    const notes = await notesOf(replica);
+    const note = await notes.create("one");
+    const [all, one] = [notes.live(), notes.liveDocument(note.uid)];
+    for (const store of [all, one]) {
+      const stop = store.subscribe(() => undefined);
+      await until(() => store.getSnapshot().isReady);
+      stop();
+    }
+    assert.deepEqual([all.getSnapshot().documents[0]?.value, one.getSnapshot().document?.value], ["one", "one"]);
+    // Another one reads, and nobody follows it, when the client is locked.
+    const local = localOf(replica);
+    const iterate = local.iterate.bind(local);
+    local.iterate = async function* (scope) {
+      yield* iterate(scope);
+      await client.lock();
+    };
+    const late = notes.live();
+    late.subscribe(() => undefined)();
+    await until(() => [all, one, late].every((store) => store.getSnapshot().error instanceof Locked));
+    assert.deepEqual([all, late].map((store) => store.getSnapshot().documents), [[], []]);
+    assert.equal(one.getSnapshot().document, undefined);
+  }));
+
+test("a replica does not keep a store in memory that nobody follows any more", () =>
+  withReplica(async (replica) => {
+    setFlagsFromString("--expose-gc");
+    const collect = runInNewContext("gc") as () => void;
+    const notes = await notesOf(replica);
+    const made = (): WeakRef<object> => {
+      const store = notes.live();
+      store.subscribe(() => undefined)();
+      return new WeakRef(store);
+    };
+    const left = made();
+    await until(() => {
+      collect();
+      return left.deref() === undefined;
+    });
+  }));
+
   withReplica(async (replica) => {
     const notes = await notesOf(replica);
     const store = notes.live();

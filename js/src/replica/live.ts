@@ -102,11 +102,23 @@ export class Live<T> implements LiveStore<T> {
     }
     return () => {
       this.#listeners.delete(own);
-      if (this.#listeners.size) return;
-      this.#stop?.();
+      if (this.#listeners.size || !this.#stop) return;
+      this.#stop();
       this.#stop = undefined;
+      this.#forgetLater();
     };
   };
+
+  /** While nobody listens, forget the value when the replica is closed. The replica does not keep this store alive for that. */
+  #forgetLater(): void {
+    const { store } = this.#local;
+    const self = new WeakRef(this);
+    const stop = store.listen(() => {
+      const live = self.deref();
+      if (!live || live.#stop) stop();
+      else if (store.isClosed) live.#run([]);
+    });
+  }
 
   readonly getSnapshot = (): T => this.#value;
 
@@ -135,7 +147,9 @@ export class Live<T> implements LiveStore<T> {
   async #renew(changed: readonly Changed[] | undefined): Promise<void> {
     const before = this.#value;
     try {
-      this.#value = await this.#make(changed);
+      const made = await this.#make(changed);
+      this.#local.store.open(); // what was decrypted while the replica was being closed is not kept
+      this.#value = made;
     } catch (fault) {
       this.#value = this.#failed(fault instanceof Error ? fault : new Error(String(fault)), before);
     }
