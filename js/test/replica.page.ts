@@ -8,6 +8,8 @@ let client: Client | undefined;
 let replica: Replica | undefined;
 let seen: unknown[] = [];
 const ended = new AbortController();
+let counts: Record<string, number> = {};
+let isCounting = false;
 
 function here(): Replica {
   if (!replica) throw new Error("no replica is open");
@@ -25,6 +27,17 @@ export async function begin(url: string, email: string, password: string, isNew:
   return { isNew: replica.isNew };
 }
 
+/** Save the session. */
+export async function save(): Promise<void> {
+  await client?.saveSession();
+}
+
+/** Continue the session that another tab has saved, and open the replica. */
+export async function resume(): Promise<void> {
+  client = await Client.resume();
+  replica = await openReplica(client, "test");
+}
+
 /** Write a note on this device. */
 export async function write(text: string): Promise<void> {
   await (await notes()).create(text);
@@ -34,6 +47,49 @@ export async function write(text: string): Promise<void> {
 export async function sync(): Promise<number[]> {
   const { pulled, pushed } = await here().sync(keepMine);
   return [pulled, pushed];
+}
+
+/** What the client itself reads from the server, beside the replica; where it is refused, the name of the error. */
+export async function online(): Promise<unknown> {
+  const found: unknown[] = [];
+  try {
+    const vault = await client?.vault("v");
+    for await (const note of vault?.collection("notes") ?? []) found.push(note.value);
+    return found.sort();
+  } catch (fault) {
+    return fault instanceof Error ? fault.name : fault;
+  }
+}
+
+/** The same, once it is not refused. */
+export async function onlineAgain(): Promise<unknown> {
+  for (;;) {
+    const found = await online();
+    if (Array.isArray(found)) return found;
+    await new Promise((go) => setTimeout(go, 20));
+  }
+}
+
+/** What was asked of IndexedDB and of WebCrypto since the last call, by the name of the method. */
+export function counted(): Record<string, number> {
+  const before = counts;
+  counts = {};
+  if (!isCounting) {
+    isCounting = true;
+    const count = (of: object, names: readonly string[]): void => {
+      for (const name of names) {
+        const method = Reflect.get(of, name) as (...given: unknown[]) => unknown;
+        Reflect.set(of, name, function (this: unknown, ...given: unknown[]) {
+          counts[name] = (counts[name] ?? 0) + 1;
+          return Reflect.apply(method, this, given);
+        });
+      }
+    };
+    count(IDBObjectStore.prototype, ["get", "getAll", "getAllKeys", "count", "put"]);
+    count(IDBDatabase.prototype, ["transaction"]);
+    count(SubtleCrypto.prototype, ["digest", "verify", "deriveBits", "importKey", "decrypt"]);
+  }
+  return before;
 }
 
 /** Begin to follow the server, if no other tab does. */
@@ -101,7 +157,7 @@ export function writeOn(text: string): void {
 }
 
 /** The notes that are here, and how many changes wait. */
-export async function counted(): Promise<[found: unknown[], pending: number]> {
+export async function kept(): Promise<[found: unknown[], pending: number]> {
   return [(await (await notes()).find()).map(({ value }) => value), await here().pending()];
 }
 

@@ -22,6 +22,11 @@ class Tab:
         told = ", ".join(json.dumps(arg) for arg in args)
         return self._page.run(f'import("{self._module}").then((it) => it.{name}({told}))')
 
+    def run(self, script: str) -> Any:
+        """Run a script in the tab."""
+        self._page.show(self._tab)
+        return self._page.run(script)
+
     def crash(self) -> None:
         """Kill the process of the tab."""
         self._page.show(self._tab)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import contextlib
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -80,10 +83,10 @@ def test_a_tab_that_is_killed_loses_nothing(server: Server, browser: tuple[Page,
         written |= {f"part {number}, note {one}" for one in range(done)}
         tab = Tab(page, url, "replica")
         tab.call("begin", address, email, PASSWORD, "")
-        found, _ = tab.call("counted")
+        found, _ = tab.call("kept")
         assert written <= set(found)
     tab.call("sync")
-    found, pending = tab.call("counted")
+    found, pending = tab.call("kept")
     assert (len(found), pending) == (len(set(found)), 0)
     with Client(address) as client:
         client.login(email, PASSWORD)
@@ -106,3 +109,46 @@ def test_storage_that_is_deleted_is_told(server: Server, browser: tuple[Page, st
         assert "Another tab deletes this replica" in tab.call("lost")
     assert "is not there" in tab.call("missing")
     assert other.call("begin", f"http://localhost:{server.port}", email, PASSWORD, "") == {"isNew": True}
+@pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
+def test_a_tab_follows_one_that_has_met_a_restore(lone: Server, browser: tuple[Page, str], *, told: bool) -> None:
+    """One tab compares everything with a restored server: the client of the other goes on with it, without a reload.
+
+    Where tabs cannot be told, it does so with its next sync; so does a session that was saved before the restore.
+    """
+    page, url = browser
+    lone.start()
+    lone.settings["PORT"] = str(lone.port)  # after a restart too
+    email, address, vault = unique_email(), f"http://localhost:{lone.port}", lone.home / "vault.db"
+    one, other = Tab(page, url, "replica"), Tab(page, url, "replica")
+    one.call("begin", address, email, PASSWORD, "new")
+    one.call("write", "1 in the backup")
+    one.call("sync")
+    if not told:
+        other.run("delete globalThis.BroadcastChannel")
+    other.call("begin", address, email, PASSWORD, "")
+    assert lone.end() == 0
+    shutil.copy(vault, lone.home / "backup")
+    lone.start()
+    one.call("write", "2 after it")
+    one.call("sync")
+    both = ["1 in the backup", "2 after it"]
+    assert other.call("online") == both
+    other.call("save")
+    assert lone.end() == 0
+    shutil.copy(lone.home / "backup", vault)
+    with contextlib.closing(sqlite3.connect(vault)) as database, database:
+        database.execute("DELETE FROM lineage")  # as a restore does
+    lone.start()
+    assert other.call("online") == "RolledBack"
+    assert one.call("sync")[1] == 0
+    if not told:
+        assert other.call("online") in {"RolledBack", "Tampered"}  # times of another database
+        other.call("sync")
+        assert other.call("online") == both
+    assert other.call("onlineAgain") == both
+    later = Tab(page, url, "replica")
+    later.call("resume")  # with what was seen before the restore
+    later.call("sync")
+    assert later.call("online") == both
+
+

@@ -28,6 +28,8 @@ export interface KnownVault {
   readonly clock: number;
   /** Of its blob. */
   readonly data: string | null;
+  /** That of the server; undefined where an earlier release has saved it. */
+  readonly epoch?: string;
   readonly order: number;
 }
 
@@ -118,8 +120,8 @@ export class Device {
       throw new RolledBack("The server shows a vault as it was before this device saw it last.");
     }
     if (known) checkBlob(known.version, known.data, vault.version, vault.data);
-    const { version, updatedAt: clock, data } = vault;
-    this.#vaults.set(vault.uid, { version, clock, data, order: ++this.#order });
+    const { version, updatedAt: clock, data, epoch } = vault;
+    this.#vaults.set(vault.uid, { version, clock, data, epoch, order: ++this.#order });
   }
 
   /** Forget a vault that was deleted by this client. */

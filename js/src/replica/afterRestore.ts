@@ -36,7 +36,6 @@ export async function reconcileVault(local: Local, scope: Scope, record: VaultRe
     await tables.forgetTimes(vault, forgotten.map(({ uid }) => uid));
     await tables.putVault({ ...record, cursor: Math.max(cursor, record.clock), start: null });
   });
-  local.restored.add(vault);
   return came;
 }
 
@@ -102,14 +101,19 @@ async function queueForgotten(tables: Tables, scope: Scope, uid: string): Promis
 }
 
 /**
- * Let the client outside the replica go on with a restored server too, once everything was compared and sent again.
+ * Let the client outside the replica go on with a restored server too, once everything was compared and sent again, here
+ * or in another tab; whether there was something to do.
  *
  * It forgets nothing of what the replica had not seen: a document of which it saw a later version stays refused.
  */
-export async function updateDevice({ store, core: { device }, restored }: Local): Promise<void> {
-  for (const uid of restored) {
-    const vault = await store.vault(uid);
-    if (!vault) continue;
+export async function updateDevice({ store, core: { device }, epochs }: Local): Promise<boolean> {
+  let isRestored = false;
+  for (const vault of await store.vaults()) {
+    const { uid, epoch } = vault;
+    const isSame = [epochs.get(uid), device.vault(uid)?.epoch].every((seen) => (seen ?? epoch) === epoch);
+    epochs.set(uid, epoch);
+    if (isSame) continue;
+    isRestored = true;
     const compared = new Map<string, Omit<KnownDocument, "order">>();
     for (const [key, known] of device.rows(uid)) {
       const [row, head, entry] = [await store.row(uid, key), await store.head(uid, key), await store.entry(uid, key)];
@@ -117,7 +121,7 @@ export async function updateDevice({ store, core: { device }, restored }: Local)
       const { version, collection, createdAt, updatedAt } = row;
       compared.set(key, { version, proof: row.hmac ?? "", link: link(row), collection, createdAt, updatedAt, deleted: head?.deleted ?? false });
     }
-    device.replaceVault(uid, { version: vault.version, clock: vault.clock, data: vault.data }, compared);
+    device.replaceVault(uid, { version: vault.version, clock: vault.clock, data: vault.data, epoch }, compared);
   }
-  restored.clear();
+  return isRestored;
 }

@@ -1,4 +1,5 @@
 // What a replica needs after it was opened and shown: syncs, and what comes of them. It is loaded when it is used.
+export { updateDevice } from "./afterRestore.js";
 export { undecidedBlobs, undecidedConflicts } from "./conflicts.js";
 export { useNewer } from "./newerKeys.js";
 export { refusedChanges } from "./refused.js";

@@ -25,8 +25,8 @@ export class Local {
   timestamp = 0;
   /** The gaps of keyrings that a report has told. */
   keyringGaps: number;
-  /** Vaults that were compared with a restored server in a sync that has not ended. */
-  readonly restored = new Set<string>();
+  /** The epochs of the server, by vault, that the client outside the replica goes on with. */
+  readonly epochs = new Map<string, string>();
   /** Whether the newest sync has returned its report. */
   reported = false;
 

@@ -80,7 +80,7 @@ class Sync {
       must(stuck !== stale || pushed.done > 0, STUCK);
       stuck = stale;
     }
-    await updateDevice(local);
+    if (await updateDevice(local)) store.tellOthers(); // their clients have seen the same
     report.keyringGaps = core.gaps.size - local.keyringGaps;
     local.keyringGaps = core.gaps.size;
     await this.#rememberEpoch();

@@ -389,6 +389,11 @@ export class Store extends Tables {
       if (!changed.size) return result;
       try {
         this.storage.tell([...changed.values()]);
+  /** Tell the other tabs of something else than changed documents. */
+  tellOthers(): void {
+    this.open().tell([]);
+  }
+
       } catch {
         // The replica was closed meanwhile. What was changed is on disk.
       }

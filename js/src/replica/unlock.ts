@@ -36,6 +36,13 @@ export async function openLocal(core: Core, storage: Storage): Promise<Local> {
     const local = new Local(core, store);
     await local.limit.load(store);
     // A newer keyring is kept at once: after a restore, the keys in it may be nowhere else.
+    for (const { uid, epoch } of await store.vaults()) local.epochs.set(uid, epoch);
+    // Another tab has compared everything with a restored server: this one goes on with that server too.
+    store.listen((changed) => {
+      if (changed.length || store.isClosed) return;
+      const follow = async (): Promise<unknown> => (await import("./engine.js")).updateDevice(local);
+      store.open().alone("sync", follow).catch(() => undefined); // then the next sync does it
+    });
     core.onKeyring.push(async () => {
       if (!store.isClosed) await store.transaction((tables) => storeKeys(core, tables));
     });
