@@ -14,6 +14,7 @@ import { Client, Locked } from "../src/index.js";
 import { replicaFile } from "../src/node.js";
 import { openReplica, type Replica } from "../src/replica.js";
 import { localOf } from "../src/replica/replica.js";
+import { openLocal } from "../src/replica/unlock.js";
 import { hashCheaply } from "./cheapHashing.js";
 
 const url = process.env["URL"] ?? "";
@@ -72,7 +73,6 @@ test("nothing that was decrypted is shown after the client is locked", () =>
     assert.equal(told, before + 1);
   }));
 
-test("a listener that throws is reported, and the others are called", () =>
 test("a store that nobody follows any more forgets what it has shown when the client is locked", () =>
   withReplica(async (replica, client) => {
     const notes = await notesOf(replica);
@@ -115,6 +115,7 @@ test("a replica does not keep a store in memory that nobody follows any more", (
     });
   }));
 
+test("a listener that throws is reported, and the others are called", () =>
   withReplica(async (replica) => {
     const notes = await notesOf(replica);
     const store = notes.live();
@@ -174,6 +175,17 @@ test("the stream of events is closed as soon as nobody watches", async () => {
     proxy.close();
   }
 });
+
+test("names that an earlier release has kept in the clear are sealed, and told", () =>
+  withReplica(async (replica, client) => {
+    const told = [{ uid: "u", wanted: "KANARIENVOGEL", name: "KANARIENVOGEL (2)" }];
+    const { store } = localOf(replica);
+    await store.transaction((tables) => tables.setFact("renamed vaults", JSON.stringify(told)));
+    await openLocal(coreOf(client), store.storage);
+    assert.deepEqual((await replica.sync()).renamedVaults, told);
+    assert.ok(!JSON.stringify(await store.storage.list("facts")).includes("KANARIENVOGEL"));
+    assert.deepEqual((await replica.sync()).renamedVaults, []); // a program has had the report
+  }));
 
 test("what needs a person follows the blobs of a conflict", () =>
   withReplica(async (replica, client) => {

@@ -90,6 +90,18 @@ def test_two_devices_make_vaults_of_one_name(pair: Pair) -> None:
         assert values(pair, device, "trip (2)") == ["later", "of device 1"]
 
 
+def test_no_name_of_a_vault_lies_in_the_clear(pair: Pair, tmp_path: Path) -> None:
+    """Neither the one that a vault has got, nor the one that was wanted, while that is not told yet."""
+    for replica in pair.replicas:
+        replica.vault("KANARIENVOGEL", create=True).collection("notes").create("one")
+    pair.replicas[0].sync()
+    [renamed] = pair.replicas[1].sync().renamed_vaults
+    assert (renamed.wanted, renamed.name) == ("KANARIENVOGEL", "KANARIENVOGEL (2)")
+    files = [path for path in tmp_path.rglob("replica-1*") if path.is_file()]
+    assert sum(path.stat().st_size for path in files) > 1000
+    assert not [path.name for path in files if b"KANARIENVOGEL" in path.read_bytes()]
+
+
 def test_a_new_name_is_told_after_a_kill(pair: Pair, proxy: Proxy, tmp_path: Path) -> None:
     """By the next program, whether the kill came before the report or after it; a program that closes has heard it."""
 

@@ -14,6 +14,7 @@ from tests.client.test_offline_vaults import (  # noqa: F401
     test_a_vault_that_is_deleted_before_its_documents_come,
     test_a_vault_that_the_server_refuses,
     test_lost_requests_make_one_vault,
+    test_no_name_of_a_vault_lies_in_the_clear,
     test_the_directory_changes_while_a_vault_is_sent,
     test_two_devices_make_vaults_of_one_name,
 )

@@ -12,7 +12,7 @@ import { type Core, newUid } from "../operations/core.js";
 import { checkedDocument, type Document, Scope, toDocument, wireCollection } from "../operations/documents.js";
 import { TWO_KEYRINGS } from "../operations/rollback.js";
 import { encode } from "../operations/valueTypes.js";
-import { type Entry, entryRow, newEntry } from "./records.js";
+import { type Entry, entryRow, newEntry, RENAMED } from "./records.js";
 import { RequestLimit } from "./sizes.js";
 import type { Store, Tables } from "./tables.js";
 
@@ -47,8 +47,8 @@ export class Local {
 
   /** Forget what was kept for the report of a sync, if a program has had that report. */
   async forgetTold(): Promise<void> {
-    if (this.reported && (await this.store.renamed()).length) {
-      await this.store.transaction((tables) => tables.setFact("renamed vaults", undefined));
+    if (this.reported && (await this.store.fact(RENAMED)) !== undefined) {
+      await this.store.transaction((tables) => tables.setFact(RENAMED, undefined));
     }
     this.reported = false;
   }

@@ -79,6 +79,9 @@ export interface RefusalRecord {
   readonly again?: boolean;
 }
 
+/** The property of a replica with the vaults that have got another name than was wanted, sealed, until that is told. */
+export const RENAMED = "renamed";
+
 /** A vault that was made on this device under a name that another device has taken meanwhile, and its new name. */
 export interface RenamedVault {
   readonly uid: string;

@@ -25,7 +25,7 @@ import { refusedChanges, refuseDeletedVault, TEMPORARY } from "./refused.js";
 import { checkedResolver, type Resolver } from "./resolutions.js";
 import { type Report, RunningReport, type SyncProgress } from "./report.js";
 import { storeKeys } from "./unlock.js";
-import { createdVaults } from "./vaultKeys.js";
+import { addRenamed, createdVaults, renamed } from "./vaultKeys.js";
 
 const ROUNDS = 20;
 const HIDDEN = "Your directory has a vault that this device has seen, and the server says that there is none.";
@@ -84,7 +84,7 @@ class Sync {
     report.keyringGaps = core.gaps.size - local.keyringGaps;
     local.keyringGaps = core.gaps.size;
     await this.#rememberEpoch();
-    report.renamedVaults = await store.renamed();
+    report.renamedVaults = await renamed(store, core);
     report.conflicts = await undecidedConflicts(local, this.#scopes);
     report.blobConflicts = await undecidedBlobs(local, this.#scopes);
     report.refused = await refusedChanges(local);
@@ -180,7 +180,7 @@ class Sync {
       }
       await store.transaction(async (tables) => {
         for (const held of await tables.heldBack(uid)) tables.dropRefusal(uid, held);
-        if (made && made.name !== vault.name) await tables.addRenamed({ uid, wanted: vault.name, name: made.name });
+        if (made && made.name !== vault.name) await addRenamed(tables, core, [{ uid, wanted: vault.name, name: made.name }]);
       });
       if (!made) await refuseDeletedVault(local, uid);
     }

@@ -2,7 +2,7 @@
 import { Locked } from "../errors.js";
 import { compare, short, toUrl } from "../format/encoding.js";
 import type { Row } from "../net/decoders.js";
-import type { Entry, Head, KeptKeys, RefusalRecord, RenamedVault, VaultRecord } from "./records.js";
+import type { Entry, Head, KeptKeys, RefusalRecord, VaultRecord } from "./records.js";
 import { type Address, type Changed, LOST, type Storage, type Table, Unit, type View } from "./storage.js";
 
 const EARLIER_VERSIONS = 50; // of a document, versions that are known to be earlier ones
@@ -125,14 +125,6 @@ export class Tables {
 
   dropKeys(vault: string): void {
     this.#put(["keys", vault], undefined);
-  }
-
-  /** The vaults that have got another name than was wanted, which may not be told yet. */
-  renamed = (): Promise<RenamedVault[]> => this.#json<RenamedVault[]>("renamed vaults", []);
-
-  async addRenamed(vault: RenamedVault): Promise<void> {
-    const others = (await this.renamed()).filter(({ uid }) => uid !== vault.uid);
-    this.setFact("renamed vaults", JSON.stringify([...others, vault]));
   }
 
   // Documents
@@ -389,17 +381,17 @@ export class Store extends Tables {
       if (!changed.size) return result;
       try {
         this.storage.tell([...changed.values()]);
-  /** Tell the other tabs of something else than changed documents. */
-  tellOthers(): void {
-    this.open().tell([]);
-  }
-
       } catch {
         // The replica was closed meanwhile. What was changed is on disk.
       }
       this.#told([...changed.values()]);
       return result;
     });
+  }
+
+  /** Tell the other tabs of something else than changed documents. */
+  tellOthers(): void {
+    this.open().tell([]);
   }
 
   /** Call a function with the documents of each change; what ends that. */

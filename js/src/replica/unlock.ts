@@ -32,10 +32,10 @@ export async function openLocal(core: Core, storage: Storage): Promise<Local> {
       else if (found !== owner) throw new Invalid({ name: "is the replica of another account, or of another token" });
       await noteToken(core, tables);
       await storeKeys(core, tables);
+      await vaultKeys.sealRenamed(tables, core);
     });
     const local = new Local(core, store);
     await local.limit.load(store);
-    // A newer keyring is kept at once: after a restore, the keys in it may be nowhere else.
     for (const { uid, epoch } of await store.vaults()) local.epochs.set(uid, epoch);
     // Another tab has compared everything with a restored server: this one goes on with that server too.
     store.listen((changed) => {
@@ -43,6 +43,7 @@ export async function openLocal(core: Core, storage: Storage): Promise<Local> {
       const follow = async (): Promise<unknown> => (await import("./engine.js")).updateDevice(local);
       store.open().alone("sync", follow).catch(() => undefined); // then the next sync does it
     });
+    // A newer keyring is kept at once: after a restore, the keys in it may be nowhere else.
     core.onKeyring.push(async () => {
       if (!store.isClosed) await store.transaction((tables) => storeKeys(core, tables));
     });

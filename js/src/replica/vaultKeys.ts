@@ -1,19 +1,23 @@
-// The keys of vaults, kept in the replica: those of a vault that was deleted elsewhere still open what waits here.
+// The keys and names of vaults, kept in the replica: those of a vault that was deleted elsewhere still open what waits here.
 //
 // Each vault of the directory is sealed under a key of the account's identity. A keyring has the identities of all
 // generations, so a rotation on another device does not lock what was kept before it.
 import { Refusal } from "../errors.js";
 import { openBox, sealBox } from "../format/box.js";
 import { readJson } from "../format/content.js";
-import { type Bytes, fromBase64, items, join, KEY, must, number, readGeneration, text, toBase64 } from "../format/encoding.js";
+import { fromBase64, items, join, KEY, must, number, readGeneration, text, toBase64 } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import { deriveKey, type Generation, vaultKeys, type VaultKeys } from "../format/keys.js";
 import { type Key, primitives } from "../format/primitives.js";
 import { Secret } from "../format/secret.js";
+import type { Core } from "../operations/core.js";
 import type { Scope } from "../operations/documents.js";
+import { RENAMED, type RenamedVault } from "./records.js";
 import type { Tables } from "./tables.js";
 
 const PURPOSE = "replica-vault";
+const NAMES = "replica-renamed";
+const IN_THE_CLEAR = "renamed vaults"; // of an earlier release
 
 /** A vault of the replica, or what a token opens: its keys, if they are here, and its plaintext name. */
 export interface Place {
@@ -41,11 +45,8 @@ export async function keepAll(tables: Tables, ring: Keyring): Promise<void> {
 
 /** Keep the keys of one vault, sealed under the newest identity. `isNew`: the server does not have it yet. */
 async function keep(tables: Tables, ring: Keyring, { uid, name, sealed, secrets }: KeptVault, isNew = false): Promise<void> {
-  const { generation, agree } = ring.reveal().body.identity.at(-1) ?? { generation: 0, agree: "" };
   const keys = secrets.map(([one, secret]) => [one, toBase64(secret.reveal())]);
-  const plain = text(JSON.stringify({ name, sealed, keys }));
-  const box = await sealBox(await keyOf(agree), primitives().random(KEY), plain, associated(ring, generation, uid));
-  await tables.putKeys(uid, toBase64(join(number(generation, 4), box)), isNew);
+  await tables.putKeys(uid, await seal(ring, PURPOSE, { name, sealed, keys }, uid), isNew);
 }
 
 /** The vaults whose keys are kept and can be opened, by uid. */
@@ -80,17 +81,52 @@ export async function createdVaults(tables: Tables, ring: Keyring): Promise<Kept
 export const keysOf = (ring: Keyring, { uid, secrets }: KeptVault): Promise<VaultKeys> =>
   vaultKeys(ring.account, uid, secrets, ring.version);
 
+/** The vaults that have got another name than was wanted, which may not be told yet. */
+export async function renamed(tables: Tables, { ring }: Core): Promise<RenamedVault[]> {
+  const sealed = await tables.fact(RENAMED);
+  if (!ring || sealed === undefined) return [];
+  return unseal<RenamedVault[]>(ring, NAMES, sealed).catch((fault: unknown) => {
+    if (!(fault instanceof Refusal)) throw fault;
+    return []; // the storage was damaged or changed
+  });
+}
+
+/** Record that vaults have got another name than was wanted, until that is told. */
+export async function addRenamed(tables: Tables, core: Core, vaults: readonly RenamedVault[]): Promise<void> {
+  const found = new Map([...(await renamed(tables, core)), ...vaults].map((one) => [one.uid, one]));
+  tables.setFact(RENAMED, await seal(core.keyring(), NAMES, [...found.values()]));
+}
+
+/** Seal what an earlier release has kept of such names in the clear. */
+export async function sealRenamed(tables: Tables, core: Core): Promise<void> {
+  const clear = await tables.fact(IN_THE_CLEAR);
+  if (!core.ring || clear === undefined) return;
+  await addRenamed(tables, core, JSON.parse(clear) as RenamedVault[]);
+  tables.setFact(IN_THE_CLEAR, undefined);
+}
+
 async function open(ring: Keyring, uid: string, sealed: string): Promise<KeptVault> {
+  const found = await unseal<{ name: string; sealed: boolean; keys: [number, string][] }>(ring, PURPOSE, sealed, uid);
+  return { uid, name: found.name, sealed: found.sealed, secrets: found.keys.map(([one, key]) => [one, new Secret(fromBase64(key))]) };
+}
+
+/** Seal something under the newest identity, for a purpose and a place. */
+async function seal(ring: Keyring, purpose: string, value: unknown, ...place: string[]): Promise<string> {
+  const { generation, agree } = ring.reveal().body.identity.at(-1) ?? { generation: 0, agree: "" };
+  const associated = items(purpose, ring.account, ...place, generation);
+  const box = await sealBox(await keyOf(agree, purpose), primitives().random(KEY), text(JSON.stringify(value)), associated);
+  return toBase64(join(number(generation, 4), box));
+}
+
+/** What was sealed; Tampered where the storage was damaged or changed. */
+async function unseal<T>(ring: Keyring, purpose: string, sealed: string, ...place: string[]): Promise<T> {
   const raw = fromBase64(sealed);
   const generation = readGeneration(raw.subarray(0, 4));
   const identity = ring.reveal().body.identity.find((one) => one.generation === generation);
   must(identity !== undefined);
-  const plain = await openBox(await keyOf(identity.agree), raw.slice(4), associated(ring, generation, uid));
   // What this key has sealed, this client has written.
-  const found = readJson(plain) as { name: string; sealed: boolean; keys: [number, string][] };
-  return { uid, name: found.name, sealed: found.sealed, secrets: found.keys.map(([one, key]) => [one, new Secret(fromBase64(key))]) };
+  return readJson(await openBox(await keyOf(identity.agree, purpose), raw.slice(4), items(purpose, ring.account, ...place, generation))) as T;
 }
 
-const keyOf = async (agree: string): Promise<Key> => deriveKey(await new Secret(fromBase64(agree)).key(), "HKDF", PURPOSE);
-
-const associated = (ring: Keyring, generation: number, uid: string): Bytes => items(PURPOSE, ring.account, uid, generation);
+const keyOf = async (agree: string, purpose: string): Promise<Key> =>
+  deriveKey(await new Secret(fromBase64(agree)).key(), "HKDF", purpose);

@@ -105,7 +105,8 @@ class Sync:
         self.report.keyring_gaps = self.core.keyring_gaps - self.local.keyring_gaps
         self.local.keyring_gaps = self.core.keyring_gaps
         self._remember_epoch()
-        self.report.renamed_vaults = self.file.vaults.renamed()
+        if self.core.token is None:
+            self.report.renamed_vaults = vault_keys.renamed(self.file, self.core.keyring())
         self.report.conflicts = undecided_conflicts(self.local, self._scopes)
         self.report.blob_conflicts = undecided_blobs(self.local, self._scopes)
         self.report.refused = refused_changes(self.local, unlock.places(self.local))
@@ -186,7 +187,8 @@ class Sync:
             if made is None:
                 refuse_deleted_vault(self.local, entry.uid)
             elif made.name != entry.name:
-                self.file.vaults.add_renamed(RenamedVault(made.uid, entry.name, made.name))
+                renamed = RenamedVault(made.uid, entry.name, made.name)
+                vault_keys.add_renamed(self.file, self.core.keyring(), renamed)
         return bool(new)
 
     def _check_missing(self, found: dict[str, responses.Vault]) -> Effects[None]:

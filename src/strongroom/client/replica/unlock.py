@@ -44,6 +44,8 @@ def open_replica(core: Core, path: str | os.PathLike[str], *, read_only: bool | 
                 _claim(file, owner)
                 _note_token(core, file)
                 store_keys(core, file)
+                if core.ring is not None:
+                    vault_keys.seal_renamed(file, core.ring)
         else:
             _require_owner(file, owner)
             follow_keys(core, file)

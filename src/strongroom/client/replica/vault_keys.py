@@ -1,4 +1,4 @@
-"""The keys of vaults, kept in the replica: those of a vault that was deleted elsewhere still open what waits here.
+"""The keys and names of vaults, kept in the replica: those of a deleted vault still open what waits here.
 
 Each vault of the directory is sealed under a key of the account's identity. A keyring has the identities of all
 generations, so a rotation on another device does not lock what was kept before it.
@@ -24,6 +24,7 @@ from strongroom.client.format.encoding import (
     to_base64,
 )
 from strongroom.client.format.keyring_body import VaultEntry
+from strongroom.client.replica.store.records import RenamedVault
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from strongroom.client.replica.store.file import File
 
 _PURPOSE: Final = "replica-vault"
+_RENAMED: Final = "replica-renamed"
 
 
 class Place(NamedTuple):
@@ -62,11 +64,9 @@ def keep_all(file: File, ring: Keyring) -> None:
 
 def keep(file: File, ring: Keyring, entry: VaultEntry, *, new: bool = False) -> None:
     """Keep the keys of one vault, sealed under the newest identity. `new`: the server does not have it yet."""
-    identity = ring.identity[-1]
     content = _Kept(entry.name, entry.sealed, [(generation, to_base64(key)) for generation, key in entry.keys])
     plain = primitives.SecretBytes(msgspec.json.encode(content))
-    sealed = box.seal(_key(identity), primitives.random(primitives.KEY), plain, _associated(ring, identity, entry.uid))
-    file.vaults.put_keys(entry.uid, to_base64(generation_bytes(identity.generation) + sealed), new=new)
+    file.vaults.put_keys(entry.uid, _seal(ring, _PURPOSE, plain, text(entry.uid)), new=new)
 
 
 def kept(file: File, ring: Keyring) -> dict[str, VaultEntry]:
@@ -93,22 +93,57 @@ def created(file: File, ring: Keyring) -> list[VaultEntry]:
     return [entry for uid, entry in sorted(kept(file, ring).items()) if uid in new] if new else []
 
 
+def add_renamed(file: File, ring: Keyring, vault: RenamedVault) -> None:
+    """Record that a vault has got another name than was wanted, until that is told."""
+    _keep_renamed(file, ring, [*(one for one in renamed(file, ring) if one.uid != vault.uid), vault])
+
+
+def renamed(file: File, ring: Keyring) -> list[RenamedVault]:
+    """The vaults that have got another name than was wanted, which may not be told yet."""
+    sealed = file.vaults.renamed()
+    plain = None if sealed is None else _unseal(ring, _RENAMED, sealed)
+    return [] if plain is None else msgspec.json.decode(plain, type=list[RenamedVault])
+
+
+def seal_renamed(file: File, ring: Keyring) -> None:
+    """Seal what an earlier release has kept of such names in the clear."""
+    clear = file.vaults.take_clear_renamed()
+    if clear is not None:
+        _keep_renamed(file, ring, msgspec.json.decode(clear, type=list[RenamedVault]))
+
+
+def _keep_renamed(file: File, ring: Keyring, vaults: list[RenamedVault]) -> None:
+    file.vaults.set_renamed(_seal(ring, _RENAMED, msgspec.json.encode(vaults)))
+
+
 def _open(ring: Keyring, uid: str, sealed: str) -> VaultEntry | None:
-    try:
-        raw = from_base64(sealed)
-        generation = read_generation(raw[:4])
-        identity = next(one for one in ring.identity if one.generation == generation)
-        plain = box.open_(_key(identity), raw[4:], _associated(ring, identity, uid))
-        content = msgspec.json.decode(plain, type=_Kept)
-    except (Tampered, StopIteration, msgspec.MsgspecError):
-        return None  # the file was damaged or changed: what is under these keys cannot be read any more
+    plain = _unseal(ring, _PURPOSE, sealed, text(uid))
+    if plain is None:
+        return None  # what is under these keys cannot be read any more
+    content = msgspec.json.decode(plain, type=_Kept)  # what this key has sealed, this client has written
     opened = tuple((number_, primitives.SecretBytes(from_base64(key))) for number_, key in content.keys)
     return VaultEntry(uid=uid, name=content.name, sealed=content.sealed, made=True, keys=opened)
 
 
-def _key(identity: Identity) -> bytes:
-    return keys.derive(identity.agree, _PURPOSE)
+def _seal(ring: Keyring, purpose: str, plain: bytes, *place: bytes) -> str:
+    """Seal something under the newest identity, for a purpose and a place."""
+    identity = ring.identity[-1]
+    key, associated = keys.derive(identity.agree, purpose), _associated(ring, identity, purpose, place)
+    sealed = box.seal(key, primitives.random(primitives.KEY), plain, associated)
+    return to_base64(generation_bytes(identity.generation) + sealed)
 
 
-def _associated(ring: Keyring, identity: Identity, uid: str) -> bytes:
-    return items(label(_PURPOSE), ring.account, text(uid), number(identity.generation))
+def _unseal(ring: Keyring, purpose: str, sealed: str, *place: bytes) -> bytes | None:
+    """What was sealed; None where the file was damaged or changed."""
+    try:
+        raw = from_base64(sealed)
+        generation = read_generation(raw[:4])
+        identity = next(one for one in ring.identity if one.generation == generation)
+        key = keys.derive(identity.agree, purpose)
+        return box.open_(key, raw[4:], _associated(ring, identity, purpose, place))
+    except (Tampered, StopIteration):
+        return None
+
+
+def _associated(ring: Keyring, identity: Identity, purpose: str, place: tuple[bytes, ...]) -> bytes:
+    return items(label(purpose), ring.account, *place, number(identity.generation))

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from strongroom.client.format.encoding import short, to_url
-from strongroom.client.replica.store.records import RenamedVault, VaultRecord
+from strongroom.client.replica.store.records import VaultRecord
 from strongroom.client.replica.store.schema import EARLIER_VERSIONS, VAULT_NUMBER
 
 if TYPE_CHECKING:
     from strongroom.client.replica.store.database import Database
 _COLUMNS: Final = ", ".join(VaultRecord.__struct_fields__)
-_RENAMED: Final = "renamed vaults"
+_RENAMED: Final = "renamed"
+_CLEAR_RENAMED: Final = "renamed vaults"
 
 
 class VaultTable:
@@ -104,18 +105,26 @@ class VaultTable:
         """Forget the keys of a vault."""
         self._db.run("DELETE FROM vault_keys WHERE vault = ?", uid)
 
-    def add_renamed(self, vault: RenamedVault) -> None:
-        """Record that a vault has got another name than was wanted, until that is told."""
-        others = [one for one in self.renamed() if one.uid != vault.uid]
-        self._db.set_fact(_RENAMED, msgspec.json.encode([*others, vault]).decode())
+    def set_renamed(self, sealed: str) -> None:
+        """Record which vaults have got another name than was wanted, until that is told."""
+        self._db.set_fact(_RENAMED, sealed)
 
-    def renamed(self) -> list[RenamedVault]:
-        """The vaults that have got another name than was wanted, which may not be told yet."""
-        return msgspec.json.decode(self._db.fact(_RENAMED) or "[]", type=list[RenamedVault])
+    def renamed(self) -> str | None:
+        """What was recorded of such vaults, sealed; None where there are none, or all were told."""
+        return self._db.fact(_RENAMED)
 
     def forget_renamed(self) -> None:
         """It is told."""
         self._db.run("DELETE FROM facts WHERE name = ?", _RENAMED)
+
+    def take_clear_renamed(self) -> str | None:
+        """What an earlier release has recorded of such vaults in the clear; it is erased."""
+        found = self._db.fact(_CLEAR_RENAMED)
+        if found is not None:
+            self._db.run("PRAGMA secure_delete = ON")
+            self._db.run("DELETE FROM facts WHERE name = ?", _CLEAR_RENAMED)
+            self._db.run("PRAGMA secure_delete = OFF")
+        return found
 
     def set_generations(self, newest: dict[str, int]) -> None:
         """Set the newest generation of each vault's key, by uid, that the keyring in this file has."""
