@@ -13,7 +13,8 @@ let replica: Replica | undefined;
 function App({ of, vault }: { of: Replica | undefined; vault: ReplicaVault | undefined }) {
   renders += 1;
   const [search, setSearch] = useState("");
-  const notes = vault?.collection("notes"); // another object each time
+  const [name, setName] = useState("notes");
+  const notes = vault?.collection(name); // another object each time
   const { documents, isReady, error } = useCollection(notes, { search, sort: (one, other) => (String(one.value) < String(other.value) ? -1 : 1) });
   const { document } = useDocument(notes, documents[0]?.uid);
   const { pending, isSyncing, error: fault, sync } = useSync(of);
@@ -24,6 +25,7 @@ function App({ of, vault }: { of: Replica | undefined; vault: ReplicaVault | und
     h("p", { id: "first" }, String(document?.value)),
     h("p", { id: "state" }, isReady ? `${pending} to send, ${conflicts.length} to decide` : "not ready", error?.message, fault?.message),
     h("button", { id: "sync", disabled: isSyncing, onClick: () => void sync() }, "Sync"),
+    h("button", { id: "elsewhere", onClick: () => setName("elsewhere") }, "Elsewhere"),
     h("button", { id: "write", onClick: () => void notes?.create(`written here ${documents.length}`) }, "Write"),
     conflicts.map((conflict) => h("p", { key: conflict.uid, className: "conflict" },
       `${String(conflict.base?.value)}, ${String(conflict.mine.value)}, ${String(conflict.theirs.value)}`,
@@ -48,6 +50,13 @@ export async function begin(url: string, email: string, password: string): Promi
 export async function shows(text: string): Promise<string> {
   while (!document.body.innerText.includes(text)) await new Promise((go) => setTimeout(go, 20));
   return document.body.innerText;
+}
+
+/** The document by itself, once it is this one. */
+export async function first(text: string): Promise<string> {
+  const shown = (): string => document.querySelector<HTMLElement>("#first")?.innerText ?? "";
+  while (shown() !== text) await new Promise((go) => setTimeout(go, 20));
+  return shown();
 }
 
 /** The items of the list, once there are so many. */

@@ -26,6 +26,7 @@ def test_a_page_in_react(server: Server, tmp_path: Path) -> None:
         client.register(email, PASSWORD)
         notes = client.vault("v", create=True).collection("notes")
         notes.create("a first note")
+        client.vault("v").collection("elsewhere").create("in another collection")
         with served() as url, chromium(tmp_path / "browser") as page:
             tab = Tab(page, url, "react")
             tab.call("begin", f"http://localhost:{server.port}", email, PASSWORD)
@@ -39,6 +40,7 @@ def test_a_page_in_react(server: Server, tmp_path: Path) -> None:
             assert len(tab.call("listed", 3)) == 3
             tab.call("search", "ecrit")
             assert tab.call("listed", 1) == ["b Écrit elsewhere"]
+            assert tab.call("first", "b Écrit elsewhere")  # another uid, another document
             tab.call("search", "")
             assert len(tab.call("listed", 3)) == 3
             before = tab.call("rendered")
@@ -55,4 +57,6 @@ def test_a_page_in_react(server: Server, tmp_path: Path) -> None:
             assert "a mine" in tab.call("shows", "0 to send, 0 to decide")
             assert "a mine" in {note.value for note in notes}
             assert tab.call("rendered") - before < 60  # it follows changes, and nothing else
+            tab.call("click", "#elsewhere")
+            assert tab.call("listed", 1) == ["in another collection"]
             assert not [one for one in page.reported if "Error" in str(one) or "act(" in str(one)]
