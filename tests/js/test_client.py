@@ -24,3 +24,4 @@ from tests.client.test_client import (  # noqa: F401
     test_values_come_back_as_they_were,
     test_who_registers_leaves_the_account_before,
 )
+from tests.client.test_lone_surrogates import test_every_door_refuses_it  # noqa: F401

@@ -36,7 +36,7 @@ export const spelledAuth = (auth: Secret): string => toUrl(auth.reveal());
 /** A password's bytes: composed characters (NFC), in UTF-8, so that every keyboard makes the same. */
 function normalPassword(password: unknown): Bytes {
   const typed = checkedText(password, "password");
-  if (!typed || lengthOf(typed) > 1024 || !typed.isWellFormed())
+  if (!typed || lengthOf(typed) > 1024)
     throw new Invalid({ password: "must be 1 to 1024 characters" });
   return text(typed.normalize("NFC"));
 }

@@ -93,7 +93,7 @@ export function normalEmail(email: unknown): string {
   const [before, after, ...more] = normal.split("@");
   const length = lengthOf(normal);
   if (
-    !before || !after || more.length || length < 3 || length > 254 || hasControl(normal) || !normal.isWellFormed() ||
+    !before || !after || more.length || length > 254 || hasControl(normal) ||
     /^\p{White_Space}|\p{White_Space}$/u.test(normal)
   )
     throw new Invalid({ email: "must be an email address of 3 to 254 characters with one @" });

@@ -141,6 +141,7 @@ export function checkedText(value: unknown, field: string): string {
 }
 
 /** How many characters a text has: code points, not units of UTF-16. */
+  if (!value.isWellFormed()) throw new Invalid({ [field]: "must be valid Unicode" });
 export const lengthOf = (value: string): number => [...value].length;
 
 /** Whether a text holds a control character. */
@@ -149,7 +150,7 @@ export const hasControl = (value: string): boolean => CONTROL.test(value);
 /** A name, collection or uid that the format can hold; anything else is the caller's mistake. */
 export function checkedName(value: unknown, field: string): string {
   const name = checkedText(value, field);
-  if (!name || name.length > 510 || lengthOf(name) > 255 || hasControl(name) || !name.isWellFormed())
+  if (!name || lengthOf(name) > 255 || hasControl(name))
     throw new Invalid({ [field]: "must be 1 to 255 characters without control characters" });
   return name;
 }

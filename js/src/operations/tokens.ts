@@ -1,5 +1,6 @@
 // Tokens: an API key and the keys of a vault or a collection, for an agent or another program.
 import { Invalid, Locked, Tampered, VaultNotFound } from "../errors.js";
+import { checkedText } from "../format/encoding.js";
 import { collectionSecret, type Generation } from "../format/keys.js";
 import { isSealed, openName } from "../format/names.js";
 import { readToken, SCOPES, spellToken, tokenKeys } from "../format/tokens.js";
@@ -48,7 +49,7 @@ async function make(
 ): Promise<string> {
   const { account } = core.keyring();
   const scopes = { vaultUids: [vault], ...(collections.length && { collections }), ...options };
-  const { key: apiKey } = await core.session.send(makeKey(name, scopes));
+  const { key: apiKey } = await core.session.send(makeKey(checkedText(name, "name"), scopes));
   try {
     return await spellToken({ apiKey, account, scope, vault, name: called, keys, collections });
   } catch (refusal) {

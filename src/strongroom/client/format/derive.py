@@ -175,10 +175,6 @@ def spelled_auth(auth: bytes) -> str:
 def normal_email(email: str) -> str:
     """The spelling of an email that counts: trimmed and in lower case."""
     normal = checked_text(email, "email").strip(_WHITE).lower()
-    try:
-        text(normal)
-    except UnicodeEncodeError:
-        normal = ""
     if not rules.is_email(normal) or normal.strip(WHITE) != normal:
         raise Invalid({"email": "must be an email address of 3 to 254 characters with one @"})
     return normal

@@ -87,9 +87,11 @@ def is_generation(value: int) -> bool:
 
 
 def checked_text(value: str, field: str) -> str:
-    """A text; anything else is the caller's mistake."""
+    """A text that UTF-8 can hold; anything else is the caller's mistake."""
     if not isinstance(value, str):
         raise Invalid({field: f"must be a text (str), not {type(value).__name__}"})
+    if not is_unicode(value):
+        raise Invalid({field: "must be valid Unicode"})
     return value
 
 
@@ -100,8 +102,7 @@ def checked_secret(value: str, field: str) -> str:
 
 def checked_name(value: str, field: str) -> str:
     """A name, collection or uid that the format can hold; anything else is the caller's mistake."""
-    checked_text(value, field)
-    if not 1 <= len(value) <= LONGEST or rules.has_control(value) or not is_unicode(value):
+    if not 1 <= len(checked_text(value, field)) <= LONGEST or rules.has_control(value):
         raise Invalid({field: "must be 1 to 255 characters without control characters"})
     return value
 

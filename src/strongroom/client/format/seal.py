@@ -33,6 +33,7 @@ from strongroom.client.format.encoding import (
     from_base64,
     from_url,
     generation_bytes,
+    is_unicode,
     is_version,
     items,
     label,
@@ -281,7 +282,7 @@ def _open(key: CollectionKey, kind: int, items_of_row: bytes, data: str) -> Cont
 
 def _verified(keys: CollectionKeys, row: Document) -> tuple[Verified, CollectionKey, int, bytes]:
     """A row whose proof is right; and its key, its kind, and the items that it is bound to."""
-    if row.vault_uid != keys.vault or row.collection not in keys.wires:
+    if row.vault_uid != keys.vault or row.collection not in keys.wires or not is_unicode(row.uid):
         raise Tampered
     gone = row.deleted_at is not None
     version = row.version - gone  # the DELETE counted one more than the notice
@@ -414,7 +415,7 @@ def _open_blob(keys: VaultKeys, name: str, version: int, data: str, salt: str) -
     parent = blob_parent(data)
     key = keys.of(blob_generation(data))
     cut = from_base64(salt)
-    if len(cut) != primitives.KEY:
+    if len(cut) != primitives.KEY or not is_unicode(name):
         raise Tampered
     sealed = cut + from_base64(data)[_HEAD_BYTES + PARENT :]
     content = padding.unpad(box.open_(key.blob(), sealed, _blob(key, name, version, parent)))

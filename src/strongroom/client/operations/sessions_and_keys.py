@@ -70,7 +70,7 @@ def make_token(
         scopes["permissions"] = list(permissions)
     if expires_at is not None:
         scopes["expiresAt"] = expires_at
-    made = yield from core.session.send(requests.accounts.make_key(name, scopes))
+    made = yield from core.session.send(requests.accounts.make_key(checked_text(name, "name"), scopes))
     keys = msgspec.structs.replace(keys, keyring=None)
     token = tokens.Token(api_key=made.key, keys=keys, name=called, sealed=sealed)
     try:

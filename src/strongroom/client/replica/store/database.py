@@ -11,13 +11,18 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import apsw
 
 from strongroom.client.errors import Locked, ReadOnlyReplica
-from strongroom.client.replica.store.database_file import create, open_file, require_private, take_writer_lock
-
-if TYPE_CHECKING:
-    import apsw
+from strongroom.client.replica.store.database_file import (
+    create,
+    damaged,
+    open_file,
+    require_private,
+    take_writer_lock,
+)
 
 
 class Database:
@@ -108,7 +113,10 @@ class Database:
         """The rows of a query."""
         with self._lock:
             self._require_open()
-            return list(self._db.execute(statement, values))
+            try:
+                return list(self._db.execute(statement, values))
+            except (apsw.CorruptError, UnicodeDecodeError):
+                raise damaged(self._path) from None
 
     def run(self, statement: str, *values: Any) -> None:
         """Run a statement that writes."""

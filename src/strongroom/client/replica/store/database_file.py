@@ -19,6 +19,11 @@ _DAMAGED: Final = "Move it away, open a new one and sync; what was not sent yet 
 _PAGE_BYTES: Final = 8_192
 
 
+def damaged(path: Path) -> Invalid:
+    """The refusal of a file that is damaged, or was changed."""
+    return Invalid({"path": f"is a replica that is damaged: {path.name}. {_DAMAGED}"})
+
+
 def create(path: Path) -> None:
     """Create a file with access for its owner only, if there is none.
 
@@ -90,7 +95,7 @@ def open_file(path: Path, *, writes: bool) -> apsw.Connection:
         raise Invalid({"path": f"is not a replica: {path.name} is another file. It was not changed"}) from None
     except apsw.CorruptError:
         db.close()
-        raise Invalid({"path": f"is a replica that is damaged: {path.name}. {_DAMAGED}"}) from None
+        raise damaged(path) from None
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError) as error:
         db.close()
         raise Invalid({"path": f"cannot be used: {path.name}: {error}"}) from None
