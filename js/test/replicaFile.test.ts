@@ -84,3 +84,43 @@ test("the lock of an ended process with the number of this one is left over if i
     writeFileSync(`${path}.lock`, `${process.pid} 1`);
     (await replicaFile(path).open(true)).close();
   }));
+
+/** Run a task as on a system without /proc, whose program `ps` prints this, or which has none. */
+async function withoutProc(printed: string | undefined, task: () => Promise<void>): Promise<void> {
+  const { existsSync: exists } = fs;
+  const { PATH } = process.env;
+  const folder = mkdtempSync(join(tmpdir(), "programs-"));
+  if (printed !== undefined) writeFileSync(join(folder, "ps"), `#!/bin/sh\necho "${printed}"\n`, { mode: 0o700 });
+  process.env["PATH"] = folder;
+  fs.existsSync = (path) => path !== "/proc/self/stat" && exists(path);
+  syncBuiltinESMExports();
+  try {
+    await task();
+  } finally {
+    process.env["PATH"] = PATH;
+    fs.existsSync = exists;
+    syncBuiltinESMExports();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+test("without /proc, a lock whose process number is used again is left over if that process began later", () =>
+  withPath((path) =>
+    withoutProc("Tue Nov 17 10:00:00 2026", async () => {
+      writeFileSync(`${path}.lock`, `${process.pid} Mon Nov 16 10:00:00 2026`);
+      const storage = await replicaFile(path).open(true);
+      assert.equal(fs.readFileSync(`${path}.lock`, "utf-8"), `${process.pid} Tue Nov 17 10:00:00 2026`);
+      await assert.rejects(replicaFile(path).open(true), (fault) => fault instanceof ReadOnlyReplica && !/delete/.test(fault.message));
+      storage.close();
+    }),
+  ));
+
+test("where nothing tells when a process began, the refusal says what to delete", () =>
+  withPath((path) =>
+    withoutProc(undefined, async () => {
+      writeFileSync(`${path}.lock`, "999999999"); // no such process: this the system does tell
+      (await replicaFile(path).open(true)).close();
+      writeFileSync(`${path}.lock`, `${process.pid}`);
+      await assert.rejects(replicaFile(path).open(true), (fault) => fault instanceof ReadOnlyReplica && fault.message.endsWith("delete replica.lock."));
+    }),
+  ));

@@ -3,8 +3,9 @@
 // Each line is one change of the whole: the checksum of a text of JSON, and that text. A line that was cut off by a kill
 // at the end of the file is dropped; what was told as written is whole. When the log has grown, it is written anew into
 // another file, which takes its place. One process has it open.
+import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { closeSync, constants, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeSync } from "node:fs";
+import { closeSync, constants, existsSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { Invalid, ReadOnlyReplica } from "../errors.js";
 import { Locks } from "../net/locks.js";
@@ -20,17 +21,26 @@ const lineOf = (changes: readonly Change[]): string => {
   return `${sum(line)} ${line}\n`;
 };
 
+const OPEN = "Another process has this replica open, or another part of this one. Close it there.";
+const BY_HAND = "This system does not tell whether a process of before still runs. If none has the replica open, delete ";
 const FIRST = lineOf([[["facts", "format"], FORMAT]]);
 
 /** A process as it is written into a lock: its number and, where the system tells, when it began. */
 function spellProcess(id: number): string {
   try {
+    if (!existsSync("/proc/self/stat")) return `${id} ${beginOf(id)}`.trim();
     // Fields are counted from behind the name, which may hold anything.
     const fields = readFileSync(`/proc/${id}/stat`, "latin1").split(") ").at(-1)?.split(" ") ?? [];
     return fields[0] === "Z" ? `${id} ended` : `${id} ${fields[19]}`;
   } catch {
-    return `${id}`; // no /proc here, or no such process
+    return `${id}`; // nothing here tells, or there is no such process
   }
+}
+
+/** When a process began, where there is no /proc: as on macOS and the BSDs. Windows does not tell. */
+function beginOf(id: number): string {
+  const env = { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC" };
+  return execFileSync("ps", ["-o", "lstart=", "-p", `${id}`], { env, encoding: "utf-8", stdio: ["ignore", "pipe", "ignore"] }).trim();
 }
 
 /** Take the lock of the one process that has the replica open; what releases it. */
@@ -44,10 +54,13 @@ function takeLock(path: string): () => void {
       return () => rmSync(lock, { force: true });
     } catch (fault) {
       if (codeOf(fault) !== "EEXIST") throw new Invalid({ path: `cannot be locked: ${basename(lock)}: ${codeOf(fault)}` });
-      if (tries === 3 || !removeLeft(lock)) throw new ReadOnlyReplica();
+      if (tries === 3 || !removeLeft(lock)) throw new ReadOnlyReplica(OPEN + (tells() ? "" : ` ${BY_HAND}${basename(lock)}.`));
     }
   }
 }
+
+/** Whether the system tells when a process began. */
+const tells = (): boolean => spellProcess(process.pid).includes(" ");
 
 /** Remove a lock if the process that has made it has ended; whether it is gone. */
 function removeLeft(lock: string): boolean {
