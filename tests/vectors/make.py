@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.vectors import basics, passkeys, rings, rows
 from tests.vectors.book import Book
@@ -28,10 +29,17 @@ CHAPTERS = {
 }
 
 
+_LONE: Final = re.compile("[\ud800-\udfff]")  # what UTF-8 cannot hold
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
+
+
 def spelled(book: Book) -> str:
     """A chapter as it stands in its file: a line for each case."""
     chapter: dict[str, Any] = book.spelled()
-    cases = ",\n".join(json.dumps(case, ensure_ascii=False) for case in chapter.pop("cases"))
+    cases = ",\n".join(_LONE.sub(_escaped, json.dumps(case, ensure_ascii=False)) for case in chapter.pop("cases"))
     head = json.dumps(chapter, ensure_ascii=False)[:-1]
     return f'{head}, "cases": [\n{cases}\n]}}\n'
 

@@ -424,6 +424,9 @@ def _insider(book: Book, scene: Scene) -> None:
         book.bad(f"a key holder wrote slots of generation {generation}", "recover-keyring", by_print)
     for member in good:
         refuse(f"a body without {member}", _ring(ring, {name: value for name, value in good.items() if name != member}))
+    spelled = msgspec.json.encode(good)
+    refuse("a lone surrogate that is spelled without three digits", _ring(ring, spelled[:-1] + b',"x":"\\udbff"}'))
+    refuse("a lone surrogate in the name of a member", _ring(ring, spelled[:-1] + b',"\\udbff":1}'))
 
 
 def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:

@@ -189,6 +189,7 @@ def _told(book: Book, here: Given, rows: list[Given]) -> None:
         "a document's uid is spelled in capitals": live | {"uid": UID.upper()},
         "a document's vault is spelled in capitals": live | {"vaultUid": VAULT.upper()},
         "a document's uid is empty": live | {"uid": ""},
+        "a document's uid has half of a surrogate pair": live | {"uid": f"{UID}\ud800"},
         "a document's collection is empty": live | {"collection": ""},
     }.items():
         book.bad(name, "open-document", {**here, "row": answered})
@@ -527,6 +528,7 @@ def blobs() -> Book:
         "it is shown at version 0": {"version": 0},
         "it is shown at version 2^53": {"version": 2**53},
         "it is shown under another name": {"name": "work"},
+        "it is shown under a name with half of a surrogate pair": {"name": "personal\udbff"},
         "it is shown in another vault, by the row": {"uid": OTHER_VAULT},
         "a blob of another name is shown": other_name,
     }
