@@ -68,6 +68,28 @@ def test_two_tabs_share_a_replica(server: Server, browser: tuple[Page, str], tmp
     assert_not_on_disk(tmp_path / "browser", [CANARY, "Écrit", PASSWORD, email])
 
 
+def test_many_documents_take_few_requests(server: Server, browser: tuple[Page, str]) -> None:
+    """A first sync asks IndexedDB for no document by itself, and WebCrypto twice for each; nor does reading all."""
+    page, url = browser
+    email, address, many = unique_email(), f"http://localhost:{server.port}", 500
+    with Client(address) as client:
+        client.register(email, PASSWORD)
+        list(client.vault("v", create=True).collection("notes").create_many(f"note {one}" for one in range(many)))
+    tab = Tab(page, url, "replica")
+    tab.call("begin", address, email, PASSWORD, "")
+    tab.call("counted")
+    assert tab.call("sync") == [many, 0]
+    asked = tab.call("counted")
+    assert (asked["digest"] // many, asked["verify"]) == (1, many)
+    assert asked["put"] < 2.1 * many  # what describes a document, and its content
+    assert asked["get"] < many / 5  # of other tables, for each page
+    assert asked["transaction"] < many / 5
+    assert len(tab.call("found", "note")) == many
+    asked = tab.call("counted")
+    assert max(asked[name] for name in ("digest", "verify", "deriveBits", "importKey", "decrypt")) < 1.1 * many
+    assert sum(asked.get(name, 0) for name in ("get", "getAll", "getAllKeys", "count")) < many / 5
+
+
 def test_a_tab_that_is_killed_loses_nothing(server: Server, browser: tuple[Page, str]) -> None:
     """Killed while it writes and syncs: what was on disk is there, and is on the server once, after the next sync."""
     page, url = browser
@@ -93,22 +115,6 @@ def test_a_tab_that_is_killed_loses_nothing(server: Server, browser: tuple[Page,
         assert sorted(note.value for note in client.vault("v")) == sorted(found)
 
 
-@pytest.mark.parametrize("by", ["the browser", "another tab"])
-def test_storage_that_is_deleted_is_told(server: Server, browser: tuple[Page, str], by: str) -> None:
-    """The open replica says so, the next one is new, and one that must be there is refused."""
-    page, url = browser
-    tab, other = Tab(page, url, "replica"), Tab(page, url, "replica")
-    begin: tuple[Any, ...] = ("begin", f"http://localhost:{server.port}", email := unique_email(), PASSWORD)
-    assert tab.call(*begin, "new") == {"isNew": True}
-    tab.call("write", "not sent")
-    if by == "the browser":
-        page.send("Storage.clearDataForOrigin", origin=url, storageTypes="indexeddb")
-        assert "The storage of this replica is gone" in tab.call("lost")
-    else:
-        other.call("remove")
-        assert "Another tab deletes this replica" in tab.call("lost")
-    assert "is not there" in tab.call("missing")
-    assert other.call("begin", f"http://localhost:{server.port}", email, PASSWORD, "") == {"isNew": True}
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
 def test_a_tab_follows_one_that_has_met_a_restore(lone: Server, browser: tuple[Page, str], *, told: bool) -> None:
     """One tab compares everything with a restored server: the client of the other goes on with it, without a reload.
@@ -152,3 +158,19 @@ def test_a_tab_follows_one_that_has_met_a_restore(lone: Server, browser: tuple[P
     assert later.call("online") == both
 
 
+@pytest.mark.parametrize("by", ["the browser", "another tab"])
+def test_storage_that_is_deleted_is_told(server: Server, browser: tuple[Page, str], by: str) -> None:
+    """The open replica says so, the next one is new, and one that must be there is refused."""
+    page, url = browser
+    tab, other = Tab(page, url, "replica"), Tab(page, url, "replica")
+    begin: tuple[Any, ...] = ("begin", f"http://localhost:{server.port}", email := unique_email(), PASSWORD)
+    assert tab.call(*begin, "new") == {"isNew": True}
+    tab.call("write", "not sent")
+    if by == "the browser":
+        page.send("Storage.clearDataForOrigin", origin=url, storageTypes="indexeddb")
+        assert "The storage of this replica is gone" in tab.call("lost")
+    else:
+        other.call("remove")
+        assert "Another tab deletes this replica" in tab.call("lost")
+    assert "is not there" in tab.call("missing")
+    assert other.call("begin", f"http://localhost:{server.port}", email, PASSWORD, "") == {"isNew": True}

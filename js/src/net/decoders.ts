@@ -24,7 +24,7 @@ export const parse = (body: Uint8Array): unknown => {
 
 /** A well-formed text. */
 export const text: Read<string> = (value) =>
-  typeof value === "string" && !/\p{Surrogate}/u.test(value) ? value : unreadable();
+  typeof value === "string" && value.isWellFormed() ? value : unreadable();
 
 /** An integer from 0 to 2^53 - 1. */
 export const integer: Read<number> = (value) =>
@@ -49,8 +49,10 @@ export const object = <S extends Shape>(shape: S): Read<Made<S>> => {
   const readers = Object.entries(shape);
   return (value) => {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return unreadable();
-    const from = new Map(Object.entries(value));
-    return Object.fromEntries(readers.map(([name, read]) => [name, read(from.get(name))])) as Made<S>;
+    const from = value as Readonly<Record<string, unknown>>;
+    const made: Record<string, unknown> = {};
+    for (const [name, read] of readers) made[name] = read(Object.hasOwn(from, name) ? from[name] : undefined);
+    return made as Made<S>;
   };
 };
 

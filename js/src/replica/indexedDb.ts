@@ -5,7 +5,9 @@ import { sleep } from "../net/session.js";
 import { type Address, type Change, type Changed, FORMAT, LOST, type ReplicaPlace, requireFormat, type Storage, type Table, TABLES } from "./storage.js";
 
 const ELSEWHERE = "Another tab deletes this replica, or has a newer version of this program. Reload the page.";
+const MANY = 16; // records of one vault that may be read in one piece
 const keyOf = ([, ...key]: Address): IDBValidKey => key;
+const spell = (at: Address): string => at.join("\n");
 
 /** What a tab is told of a change in another one. */
 type Told = readonly Changed[];
@@ -33,6 +35,26 @@ const completed = (transaction: IDBTransaction): Promise<void> =>
     transaction.oncomplete = () => resolve();
     transaction.onabort = () => reject(transaction.error ?? new DOMException("", "AbortError"));
   });
+
+/**
+ * Read records of one table and one vault. Many that lie close together are read in one piece: each request costs more
+ * than a record. Documents that were made one after the other lie so.
+ */
+async function readGroup(transaction: IDBTransaction, group: readonly Address[], found: Map<string, unknown>): Promise<void> {
+  const [table, vault = ""] = group[0] as Address;
+  const store = transaction.objectStore(table);
+  if (group.length >= MANY) {
+    const uids = group.map(([, , uid = ""]) => uid).sort();
+    const range = IDBKeyRange.bound([vault, uids[0]], [vault, uids.at(-1)]);
+    const count = await result(store.count(range));
+    if (count <= 2 * group.length) {
+      const [keys, values] = count ? await Promise.all([result(store.getAllKeys(range)), result(store.getAll(range))]) : [[], []];
+      keys.forEach((key, at) => found.set(spell([table, ...(key as string[])]), values[at]));
+      return;
+    }
+  }
+  await Promise.all(group.map(async (at) => found.set(spell(at), await result(store.get(keyOf(at))))));
+}
 
 /** The replica of this name in IndexedDB. With `create` false, one that is not there is refused. */
 async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
@@ -98,7 +120,15 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
       within(async () => {
         if (!wanted.length) return [];
         const transaction = db.transaction([...new Set(wanted.map(([table]) => table))]);
-        return Promise.all(wanted.map((at) => result(transaction.objectStore(at[0]).get(keyOf(at)))));
+        const found = new Map<string, unknown>();
+        const groups = new Map<string, Address[]>();
+        for (const at of wanted) {
+          const group = groups.get(`${at[0]} ${at[1]}`);
+          if (group) group.push(at);
+          else groups.set(`${at[0]} ${at[1]}`, [at]);
+        }
+        await Promise.all([...groups.values()].map((group) => readGroup(transaction, group, found)));
+        return wanted.map((at) => found.get(spell(at)));
       }),
     list: (table: Table, first?: string) =>
       within(() => result(db.transaction(table).objectStore(table).getAll(first === undefined ? null : IDBKeyRange.bound([first], [first, []])))),
