@@ -54,7 +54,7 @@ function firstFault(count: number, fault: (at: number) => string | null): string
 const isRounded = (value: number): boolean => !Number.isSafeInteger(value) && Math.abs(value) < 1e21;
 
 function isPlain(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== "object" || value === null) return false;
+  if (typeof value !== "object") return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
@@ -88,6 +88,5 @@ const mayBeUnsound = (spelled: string): boolean => ESCAPED_SURROGATE.test(spelle
 function isSound(value: unknown): boolean {
   if (typeof value === "string") return value.isWellFormed();
   if (typeof value === "number") return Number.isFinite(value);
-  if (value === null || typeof value !== "object") return true;
-  return Object.entries(value).every(([name, inner]) => name.isWellFormed() && isSound(inner));
+  return Object.entries(value ?? {}).every(([name, inner]) => name.isWellFormed() && isSound(inner));
 }

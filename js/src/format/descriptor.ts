@@ -54,7 +54,6 @@ export function readDescriptor(given: unknown, floor: Floor = FLOOR): Descriptor
   must(isObject(spelled), cannot);
   const { format, kdf, memory, passes, lanes } = spelled;
   must([format, memory, passes, lanes].every(Number.isInteger), cannot);
-  must([kdf, spelled["salt"], spelled["recovery"]].every((one) => typeof one === "string"), cannot);
   must(format === FORMAT && kdf === "argon2id", `${UNREADABLE} has a format that this client does not know.`);
   const made = {
     salt: fromBase64(spelled["salt"]),
