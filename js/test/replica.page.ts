@@ -141,6 +141,36 @@ export async function stored(): Promise<string> {
   return JSON.stringify(whole, (_, value: unknown) => (value instanceof Uint8Array ? btoa(String.fromCharCode(...value)) : value));
 }
 
+/** Rewrite the database as the first release had it: each document in records of its own. */
+export async function unpack(): Promise<void> {
+  const name = "strongroom replica test";
+  const done = <T>(request: IDBRequest<T>): Promise<T> =>
+    new Promise((resolve, reject) => {
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    });
+  await here().close();
+  const before = await done(indexedDB.open(name));
+  const records: [store: string, key: IDBValidKey, value: unknown][] = [];
+  for (const store of before.objectStoreNames) {
+    const place = before.transaction(store).objectStore(store);
+    const [keys, values] = await Promise.all([done(place.getAllKeys()), done(place.getAll())]);
+    keys.forEach((key, at) => {
+      if (store !== "heads" && store !== "data") records.push([store, key, values[at]]);
+      else for (const [uid, value] of values[at] as [string, unknown][]) records.push([store, [(key as string[])[0] ?? "", uid], value]);
+    });
+  }
+  const stores = [...before.objectStoreNames];
+  before.close();
+  await done(indexedDB.deleteDatabase(name));
+  const request = indexedDB.open(name, 1);
+  request.onupgradeneeded = () => {
+    for (const store of stores) request.result.createObjectStore(store);
+    for (const [store, key, value] of records) request.transaction?.objectStore(store).put(value, key);
+  };
+  (await done(request)).close();
+}
+
 /** What the storage of the page holds besides, as text. */
 export const besides = (): string => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]);
 

@@ -22,10 +22,6 @@ export const MOST_GENERATION = 2 ** 32 - 1;
 export const AGAIN = "What was sealed does not open again; nothing was sent.";
 
 const CONTROL = /[\u0000-\u001f\u007f-\u009f]/;
-const NO_SIGN = 64;
-/** What each sign of base64 stands for, by its code. */
-const SIX_BITS = new Uint8Array(128).fill(NO_SIGN);
-[..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].forEach((sign, six) => (SIX_BITS[sign.charCodeAt(0)] = six));
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
@@ -203,18 +199,15 @@ export function toBase64(raw: Uint8Array): string {
 
 /** The bytes behind base64. Only the one spelling that `toBase64` makes is taken. */
 export function fromBase64(value: unknown): Bytes {
-  must(typeof value === "string" && value.length % 4 === 0);
-  const length = value.length - (value.endsWith("==") ? 2 : Number(value.endsWith("=")));
-  const made = new Uint8Array((length * 6) >> 3);
-  let [bits, seen] = [0, 0];
-  for (let at = 0, to = 0; at < length; at += 1) {
-    const six = SIX_BITS[value.charCodeAt(at)] ?? NO_SIGN;
-    seen |= six;
-    bits = (bits << 6) | (six & 63);
-    if (at & 3) made[to++] = bits >> (6 - 2 * (at & 3));
+  let binary = "";
+  try {
+    if (typeof value === "string") binary = atob(value);
+  } catch {
+    // Not base64 at all: refused below.
   }
-  // Bits of the last sign that stand for nothing are zero.
-  must(seen < NO_SIGN && (bits & ((1 << ((length * 6) & 7)) - 1)) === 0);
+  must(btoa(binary) === value);
+  const made = new Uint8Array(binary.length);
+  for (let at = 0; at < made.length; at += 1) made[at] = binary.charCodeAt(at); // far quicker than Uint8Array.from
   return made;
 }
 

@@ -22,9 +22,6 @@ export const DOCUMENT = 1;
 export const DELETION = 2;
 const BLOB = 3;
 const HEAD = 6; // format, kind, generation
-const DOCUMENT_LABEL = /* @__PURE__ */ items("document");
-const DELETION_LABEL = /* @__PURE__ */ items("deletion");
-const PROOF_LABEL = /* @__PURE__ */ items("proof");
 const STRANGE = "The server sent a row that is not in this format: another client made it, or it was changed.";
 const UNPROVEN = "The server says that a document is deleted, and has no proof from a key holder.";
 const OLD_KEY = "The server shows something newer that was made with keys of before a rotation.";
@@ -234,17 +231,17 @@ function kindOf(data: string, generation: number): number {
 function rowItems(
   keys: CollectionKeys, { generation }: CollectionKey, wire: string, uid: string, version: number, parent: Bytes,
 ): Bytes {
-  if (placed?.keys !== keys || placed.wire !== wire) placed = { keys, wire, items: list(keys.account, keys.vault, wire) };
-  return join(placed.items, list(uid, version, generation, parent));
+  if (place[0] !== keys || place[1] !== wire) place = [keys, wire, list(keys.account, keys.vault, wire)];
+  return join(place[2], list(uid, version, generation, parent));
 }
 
 /** The items that all documents of a collection share, as they were used last. */
-let placed: { readonly keys: CollectionKeys; readonly wire: string; readonly items: Bytes } | undefined;
+let place: readonly [CollectionKeys | undefined, string, Bytes] = [undefined, "", NONE];
 
-const associatedOf = (kind: number, row: Bytes): Bytes => join(kind === DOCUMENT ? DOCUMENT_LABEL : DELETION_LABEL, row);
+const associatedOf = (kind: number, row: Bytes): Bytes => join(items(kind === DOCUMENT ? "document" : "deletion"), row);
 
 const proofOf = async (kind: number, row: Bytes, data: string): Promise<Bytes> =>
-  join(PROOF_LABEL, row, list(Uint8Array.of(kind), kind === DOCUMENT ? await digest(data) : NONE));
+  join(items("proof"), row, list(Uint8Array.of(kind), kind === DOCUMENT ? await digest(data) : NONE));
 
 // A blob is bound to its vault's name too: a client that renames such a vault seals its blob anew, in the same request.
 

@@ -44,15 +44,19 @@ const orNone = <T>(read: Read<T>): Read<T | null> => (value) => (value === undef
 /** A list of values of this kind. */
 export const list = <T>(read: Read<T>): Read<T[]> => (value) => (Array.isArray(value) ? value.map((one) => read(one)) : unreadable());
 
+/** Whether a value is an object of JSON: no list, and not null. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** An object of JSON, as it is. */
+const record: Read<Record<string, unknown>> = (value) => (isObject(value) ? value : unreadable());
+
 /** An object with these members; others are left out. */
 export const object = <S extends Shape>(shape: S): Read<Made<S>> => {
   const readers = Object.entries(shape);
   return (value) => {
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return unreadable();
-    const from = value as Readonly<Record<string, unknown>>;
-    const made: Record<string, unknown> = {};
-    for (const [name, read] of readers) made[name] = read(Object.hasOwn(from, name) ? from[name] : undefined);
-    return made as Made<S>;
+    const own: Record<string, unknown> = { __proto__: null, ...record(value) };
+    return Object.fromEntries(readers.map(([name, read]) => [name, read(own[name])])) as Made<S>;
   };
 };
 
@@ -78,8 +82,7 @@ export const signedIn = /* @__PURE__ */ json(() => object({ accessToken: bearer,
 export type SignedIn = Of<typeof signedIn>;
 
 /** Public parameters of a key derivation, as the server has them. */
-const descriptor: Read<Record<string, unknown>> = (value) =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : unreadable();
+const descriptor = record;
 /** How the password of an email is to be derived. */
 export const derivation = /* @__PURE__ */ json(() => object({ kdf: descriptor }));
 /** The account's keyring. */

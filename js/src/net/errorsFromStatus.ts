@@ -14,7 +14,7 @@ import {
   VaultAlreadyExists, VaultConflict, VaultNotFound, WrongServer,
 } from "../errors.js";
 import type { Call } from "./call.js";
-import { parse } from "./decoders.js";
+import { isObject, parse } from "./decoders.js";
 import type { Answer } from "./http.js";
 
 /**
@@ -48,9 +48,6 @@ const BY_STATUS: Record<number, RefusalClass> = {
 };
 const MAX_TEXT = 200;
 const MAX_DEPTH = 4;
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The error for an error response. `size` is that of the request, in bytes. */
 export const refusal = (

@@ -2,12 +2,11 @@
 import { Invalid, Locked } from "../errors.js";
 import { acrossTabs, Locks } from "../net/locks.js";
 import { sleep } from "../net/session.js";
+import { listPacked, PACKED, readPacked, result, within as keysOf, writePacked } from "./packs.js";
 import { type Address, type Change, type Changed, FORMAT, LOST, type ReplicaPlace, requireFormat, type Storage, type Table, TABLES } from "./storage.js";
 
 const ELSEWHERE = "Another tab deletes this replica, or has a newer version of this program. Reload the page.";
-const MANY = 16; // records of one vault that may be read in one piece
 const keyOf = ([, ...key]: Address): IDBValidKey => key;
-const spell = (at: Address): string => at.join("\n");
 
 /** What a tab is told of a change in another one. */
 type Told = readonly Changed[];
@@ -22,13 +21,6 @@ async function persist(): Promise<boolean> {
   }
 }
 
-/** What a request results in. */
-const result = <T>(request: IDBRequest<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(request.error);
-  });
-
 /** The end of a transaction: what it has written is on disk. */
 const completed = (transaction: IDBTransaction): Promise<void> =>
   new Promise((resolve, reject) => {
@@ -36,24 +28,33 @@ const completed = (transaction: IDBTransaction): Promise<void> =>
     transaction.onabort = () => reject(transaction.error ?? new DOMException("", "AbortError"));
   });
 
-/**
- * Read records of one table and one vault. Many that lie close together are read in one piece: each request costs more
- * than a record. Documents that were made one after the other lie so.
- */
-async function readGroup(transaction: IDBTransaction, group: readonly Address[], found: Map<string, unknown>): Promise<void> {
-  const [table, vault = ""] = group[0] as Address;
-  const store = transaction.objectStore(table);
-  if (group.length >= MANY) {
-    const uids = group.map(([, , uid = ""]) => uid).sort();
-    const range = IDBKeyRange.bound([vault, uids[0]], [vault, uids.at(-1)]);
-    const count = await result(store.count(range));
-    if (count <= 2 * group.length) {
-      const [keys, values] = count ? await Promise.all([result(store.getAllKeys(range)), result(store.getAll(range))]) : [[], []];
-      keys.forEach((key, at) => found.set(spell([table, ...(key as string[])]), values[at]));
-      return;
-    }
+/** Records of one table, by vault and uid. */
+function byVault<T>(table: Table, records: readonly (readonly [Address, T])[]): Map<string, Map<string, T>> {
+  const found = new Map<string, Map<string, T>>();
+  for (const [[of, vault = "", uid = ""], value] of records) {
+    if (of === table) found.set(vault, (found.get(vault) ?? new Map<string, T>()).set(uid, value));
   }
-  await Promise.all(group.map(async (at) => found.set(spell(at), await result(store.get(keyOf(at))))));
+  return found;
+}
+
+/** Put the records into packs that an earlier release has stored one by one. */
+async function packAll(transaction: IDBTransaction): Promise<void> {
+  for (const table of PACKED) {
+    const store = transaction.objectStore(table);
+    const [keys, values] = await Promise.all([result(store.getAllKeys()), result(store.getAll())]);
+    store.clear();
+    const records = keys.map((key, at) => [[table, ...(key as string[])], values[at]] as const);
+    for (const [vault, changes] of byVault(table, records)) await writePacked(store, vault, changes);
+  }
+}
+
+/** Read records of packs of one table, each to its place among the results. */
+async function readInto(results: unknown[], wanted: readonly Address[], transaction: IDBTransaction, table: Table): Promise<void> {
+  const read = async ([vault, places]: readonly [string, Map<string, number>]): Promise<void> => {
+    const found = await readPacked(transaction.objectStore(table), vault, places.keys());
+    for (const [uid, at] of places) results[at] = found.get(uid);
+  };
+  await Promise.all([...byVault(table, wanted.map((at, place) => [at, place]))].map(read));
 }
 
 /** The replica of this name in IndexedDB. With `create` false, one that is not there is refused. */
@@ -64,13 +65,15 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
   let isClosed = false;
   let database: IDBDatabase | undefined;
   try {
-    const request = indexedDB.open(name, 1);
-    request.onupgradeneeded = () => {
+    const request = indexedDB.open(name, 2);
+    request.onupgradeneeded = ({ oldVersion }) => {
       const { result: made, transaction } = request;
+      if (!transaction) return;
+      if (oldVersion) return void packAll(transaction).catch(() => transaction.abort());
       isNew = true;
-      if (!create) return transaction?.abort();
+      if (!create) return transaction.abort();
       for (const table of TABLES) made.createObjectStore(table);
-      transaction?.objectStore("facts").put(FORMAT, ["format"]);
+      transaction.objectStore("facts").put(FORMAT, ["format"]);
     };
     const opened = (database = await result(request));
     opened.onversionchange = () => {
@@ -119,19 +122,21 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
     read: (wanted) =>
       within(async () => {
         if (!wanted.length) return [];
-        const transaction = db.transaction([...new Set(wanted.map(([table]) => table))]);
-        const found = new Map<string, unknown>();
-        const groups = new Map<string, Address[]>();
-        for (const at of wanted) {
-          const group = groups.get(`${at[0]} ${at[1]}`);
-          if (group) group.push(at);
-          else groups.set(`${at[0]} ${at[1]}`, [at]);
-        }
-        await Promise.all([...groups.values()].map((group) => readGroup(transaction, group, found)));
-        return wanted.map((at) => found.get(spell(at)));
+        const tables = [...new Set(wanted.map(([table]) => table))];
+        const transaction = db.transaction(tables);
+        const results: unknown[] = wanted.map(() => undefined);
+        const read = async (at: Address, place: number): Promise<void> => {
+          if (!PACKED.has(at[0])) results[place] = await result(transaction.objectStore(at[0]).get(keyOf(at)));
+        };
+        const packed = tables.filter((table) => PACKED.has(table));
+        await Promise.all([...wanted.map(read), ...packed.map((table) => readInto(results, wanted, transaction, table))]);
+        return results;
       }),
     list: (table: Table, first?: string) =>
-      within(() => result(db.transaction(table).objectStore(table).getAll(first === undefined ? null : IDBKeyRange.bound([first], [first, []])))),
+      within(() => {
+        const store = db.transaction(table).objectStore(table);
+        return PACKED.has(table) ? listPacked(store, first) : result(store.getAll(first === undefined ? null : keysOf(first)));
+      }),
     write: (changes: readonly Change[]) =>
       within(async () => {
         const tables = [...new Set(changes.map(([[table]]) => table))];
@@ -139,9 +144,14 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
         const done = completed(transaction);
         try {
           for (const [at, value] of changes) {
+            if (PACKED.has(at[0])) continue;
             const store = transaction.objectStore(at[0]);
             if (value === undefined) store.delete(keyOf(at));
             else store.put(value, keyOf(at));
+          }
+          for (const table of tables.filter((one) => PACKED.has(one))) {
+            const vaults = [...byVault(table, changes)];
+            await Promise.all(vaults.map(([vault, records]) => writePacked(transaction.objectStore(table), vault, records)));
           }
         } catch (fault) {
           done.catch(() => undefined);

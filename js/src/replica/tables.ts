@@ -150,8 +150,11 @@ export class Tables {
   async *live(vault: string, collection?: string): AsyncGenerator<Row[], void, undefined> {
     const wanted = (await this.heads(vault)).filter((head) => !head.deleted && (collection ?? head.collection) === head.collection);
     wanted.sort((one, other) => one.updatedAt - other.updatedAt || compare(one.uid, other.uid));
-    for (let at = 0; at < wanted.length; at += CHUNK) {
-      yield await this.rows(vault, wanted.slice(at, at + CHUNK).map(({ uid }) => uid));
+    // Documents that have changed one after the other may lie far apart: what lies together is read in few pieces.
+    const piece = Math.max(1024, Math.ceil(wanted.length / 4));
+    for (let from = 0; from < wanted.length; from += piece) {
+      const rows = await this.rows(vault, wanted.slice(from, from + piece).map(({ uid }) => uid));
+      for (let at = 0; at < rows.length; at += CHUNK) yield rows.slice(at, at + CHUNK);
     }
   }
 
