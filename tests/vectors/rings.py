@@ -426,6 +426,8 @@ def _insider(book: Book, scene: Scene) -> None:
         refuse(f"a body without {member}", _ring(ring, {name: value for name, value in good.items() if name != member}))
     spelled = msgspec.json.encode(good)
     refuse("a lone surrogate that is spelled without three digits", _ring(ring, spelled[:-1] + b',"x":"\\udbff"}'))
+    full = {**good, "past": [encoding.to_base64(bytes(16))] * (keyring_body.MOST_PAST - 1) + [good["past"][-1]]}
+    refuse("version 2^53 with a past that is full", _ring(ring, full, version=2**53))
     refuse("a lone surrogate in the name of a member", _ring(ring, spelled[:-1] + b',"\\udbff":1}'))
 
 
@@ -546,6 +548,11 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
         "must that is null": put("must", to=None),
         "must that is a text": put("must", to="vaults"),
         "must with a number": put("must", to=[1]),
+        "a slot that is null": put("slots", 0, to=None),
+        "a vault that is a list": put("vaults", 0, to=[]),
+        "one slot more, of an empty type": lambda body: body["slots"].append(
+            {**body["slots"][theirs], "slot": 7, "type": "", "id": encoding.to_base64(bytes(keyring_body.SLOT_ID))}
+        ),
     }
 
 

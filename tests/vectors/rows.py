@@ -326,6 +326,19 @@ def _insider(book: Book, here: Given) -> None:
     ]:
         associated = encoding.items(encoding.label(label)) + where
         refuse(name, head, box.seal(key.sealing, salts(32), good, associated), kind=head[1])
+    for name, kind, version, shown in [
+        ("version 0", 1, 0, 0),
+        ("version 2^53", 1, 2**53, 2**53),
+        ("a deletion of version 0", 2, 0, 1),
+        ("a deletion of the last version", 2, 2**53 - 1, 2**53),
+    ]:
+        at = seal._row(keys, key, "notes", UID, version, bytes(16))
+        sealed = box.seal(key.sealing, salts(32), good, seal._LABEL[kind] + at)
+        data = encoding.to_base64(bytes([2, kind, 0, 0, 0, 1]) + sealed)
+        proof = bytes([0, 0, 0, 1]) + bytes(16) + seal._mac(key, kind, at, data)
+        made = {"data": data, "hmac": "sr2." + encoding.to_url(proof)}
+        answered = row(here, made, shown, deleted_at=NOON if kind == 2 else None)
+        book.bad(f"a key holder sealed {name}", "open-document", {**here, "row": answered})
     refuse("under the proof key", b"\2\1", box.seal(key.proving, salts(32), good, seal._LABEL[1] + where))
     refuse("under the collection key", b"\2\1", box.seal(key.key, salts(32), good, seal._LABEL[1] + where))
     for name, other in {

@@ -43,10 +43,7 @@ export function join(...parts: readonly Uint8Array[]): Bytes {
 }
 
 /** A text in UTF-8; a lone surrogate is refused. */
-export function text(value: string): Bytes {
-  if (!value.isWellFormed()) throw new Invalid({ text: "must be valid Unicode" });
-  return encoder.encode(value);
-}
+export const text = (value: string): Bytes => encoder.encode(checkedText(value, "text"));
 
 /** The text behind UTF-8; null where it is none. */
 export function fromText(raw: Uint8Array): string | null {

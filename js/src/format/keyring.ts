@@ -10,7 +10,7 @@ import { OVERHEAD as BOX, openBox, sealBox } from "./box.js";
 import { bound, type Descriptor } from "./descriptor.js";
 import {
   AGAIN, type Bytes, checkedName, checkedUid, checkedVersion, compare, digest as digestOf, equal, FORMAT, fromBase64,
-  isGeneration, isVersion, isZero, items, join, KEY, must, NONE, number, PARENT, type Random, readNumber, toBase64, toUrl,
+  isVersion, isZero, items, join, KEY, must, NONE, number, PARENT, type Random, readNumber, toBase64, toUrl,
 } from "./encoding.js";
 import {
   type Body, decodeBody, encodeBody, type Head, MOST_GONE, MOST_PAST, SLOTS, UNREADABLE, type Vault,
@@ -250,8 +250,8 @@ export class Keyring implements State {
   /** The keyring, opened with the account key. */
   static async reopen(sealed: string, key: Secret): Promise<Keyring> {
     const { raw, body, ...head } = readHead(sealed);
-    const { version, generation, previous } = head;
-    must(isVersion(version) && isGeneration(generation) && isZero(previous) === (version === 1), UNREADABLE);
+    const { version, previous } = head; // the generation is that of the newest identity in the body
+    must(isVersion(version) && isZero(previous) === (version === 1), UNREADABLE);
     const content = unpad(await openBox(await keyringKey(key), body, items("keyring", raw)));
     return new Keyring({ ...head, digest: await digestOf(sealed) }, key, decodeBody(content, head));
   }

@@ -84,7 +84,7 @@ const isList = <T>(check: Check<T>): Check<readonly T[]> => (value): value is re
   Array.isArray(value) && value.every(check);
 /** Members that must be there, each as it must be. Others are not looked at. */
 const isRecord = <T>(members: { readonly [M in keyof T]: Check<T[M]> }): Check<T> => (value): value is T =>
-  isObject(value) && Object.entries<Check<unknown>>(members).every(([name, check]) => Object.hasOwn(value, name) && check(value[name]));
+  isObject(value) && Object.entries<Check<unknown>>(members).every(([name, check]) => check(value[name]));
 
 const isUid: Check<string> = (value): value is string => checkedUid(value) === value;
 const isBody = isRecord<Body>({

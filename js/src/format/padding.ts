@@ -38,7 +38,7 @@ export function unpad(padded: Bytes): Content {
   const kind = padded[0] ?? RAW + 1;
   const size = readNumber(padded.subarray(1, HEAD));
   const end = HEAD + size;
-  must(padded.length >= LEAST && size <= MOST && paddedLength(end) === padded.length && kind <= RAW);
+  must(size <= MOST && paddedLength(end) === padded.length && kind <= RAW);
   must(isZero(padded.subarray(end)) && (kind !== NOTHING || size === 0));
   return { kind, data: padded.slice(HEAD, end) };
 }

@@ -24,8 +24,8 @@ export function passkeyId(rpId: string, credential: Bytes): PasskeyId {
 
 /** The credential that a slot is for, by the slot's associated data; null where that is none. */
 export function passkeyOfSlot(associated: Bytes, account: Bytes): PasskeyId | null {
-  const [label, owner, rpId, credential, ...more] = splitItems(associated) ?? [];
-  if (!label || !owner || !rpId || !credential || more.length) return null;
+  const [, , rpId, credential] = splitItems(associated) ?? [];
+  if (!rpId || !credential) return null;
   const name = fromText(rpId) ?? "";
   const found = { rpId: name, credential };
   return isPasskey(name, credential) === null && equal(passkeySlot(account, found), associated) ? found : null;
