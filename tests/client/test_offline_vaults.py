@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +102,21 @@ def test_no_name_of_a_vault_lies_in_the_clear(pair: Pair, tmp_path: Path) -> Non
     files = [path for path in tmp_path.rglob("replica-1*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) > 1000
     assert not [path.name for path in files if b"KANARIENVOGEL" in path.read_bytes()]
+
+
+def test_names_that_an_earlier_release_has_kept_are_sealed(pair: Pair, tmp_path: Path) -> None:
+    """They lie in the file in the clear: when it is opened, they are sealed and erased; the next report tells them."""
+    path = tmp_path / "replica-1"
+    pair.replicas[1].close()
+    told = '[{"uid":"u","wanted":"KANARIENVOGEL","name":"KANARIENVOGEL (2)"}]'
+    with closing(sqlite3.connect(path)) as file, file:
+        file.execute("INSERT INTO facts (name, value) VALUES ('renamed vaults', ?)", (told,))
+    assert b"KANARIENVOGEL" in path.read_bytes()
+    replica = pair.replicas[1] = pair.clients[1].open_replica(path)
+    [renamed] = replica.sync().renamed_vaults
+    assert (renamed.uid, renamed.wanted, renamed.name) == ("u", "KANARIENVOGEL", "KANARIENVOGEL (2)")
+    replica.close()
+    assert b"KANARIENVOGEL" not in path.read_bytes()
 
 
 def test_a_new_name_is_told_after_a_kill(pair: Pair, proxy: Proxy, tmp_path: Path) -> None:
