@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
@@ -125,10 +125,10 @@ def served(folder: Path | None = None, *, api: int | None = None, policy: str = 
         def _forward(self) -> None:
             assert api is not None
             body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            there = http.client.HTTPConnection("127.0.0.1", api)
-            there.request(self.command, self.path, body, dict(self.headers))
-            answer = there.getresponse()
-            told = answer.read()
+            with closing(http.client.HTTPConnection("127.0.0.1", api)) as there:
+                there.request(self.command, self.path, body, dict(self.headers))
+                answer = there.getresponse()
+                told = answer.read()
             self.send_response_only(answer.status)
             for name, value in answer.getheaders():
                 if name.lower() not in {"connection", "content-length", "transfer-encoding"}:
@@ -136,7 +136,6 @@ def served(folder: Path | None = None, *, api: int | None = None, policy: str = 
             self.send_header("Content-Length", str(len(told)))
             super().end_headers()
             self.wfile.write(told)
-            there.close()
 
         do_POST = do_PUT = do_PATCH = do_DELETE = _forward  # noqa: N815 - the names that the base class calls
 
