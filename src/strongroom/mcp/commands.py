@@ -57,11 +57,8 @@ async def run(command: Command, argv: Sequence[str], environment: Mapping[str, s
                 await process.closed.wait()
         except TimeoutError:
             timed_out = True
-        _kill(transport)
-        await process.exited.wait()  # before the transport is closed, which would take the exit code for itself
     finally:
-        _kill(transport)
-        transport.close()
+        await _end(transport, process)
     code = transport.get_returncode() or 0
     output.end()
     return Outcome(
@@ -94,10 +91,17 @@ async def _start(
     except OSError as error:
         raise FileRefused(f"The program {argv[0]} cannot be run: {error.strerror}.") from None
     except asyncio.CancelledError:
-        transport, _ = await starting
-        _kill(transport)
-        transport.close()
+        await _end(*await starting)
         raise
+
+
+async def _end(transport: asyncio.SubprocessTransport, process: _Process) -> None:
+    """Kill it, with what it has started, and wait for its end."""
+    try:
+        _kill(transport)
+        await process.exited.wait()  # before the transport is closed, which would take the exit code for itself
+    finally:
+        transport.close()
 
 
 def _kill(transport: asyncio.SubprocessTransport) -> None:
