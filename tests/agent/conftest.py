@@ -29,9 +29,10 @@ def url(server: Server) -> str:
 
 
 @pytest.fixture
-def person(url: str, tmp_path: Path) -> Iterator[Person]:
+def person(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Person]:
     """Somebody who has just registered."""
-    made = Person(tmp_path / "home", url)
+    marked = request.node.get_closest_marker("production_hashing") is not None
+    made = Person(tmp_path / "home", url, production_hashing=marked)
     made.register()
     yield made
     made.close()

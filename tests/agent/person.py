@@ -22,19 +22,23 @@ _numbers = itertools.count(1)
 
 
 class Person:
-    """A person with one device. Commands run as processes; the agent is the real one."""
+    """A person with one device. Commands run as processes; the agent is the real one.
 
-    def __init__(self, home: Path, url: str, email: str | None = None) -> None:
+    It hashes at the least cost, unless another process must get the same key: one that a test does not start by `run`.
+    """
+
+    def __init__(self, home: Path, url: str, email: str | None = None, *, production_hashing: bool = False) -> None:
         home.parent.mkdir(parents=True, exist_ok=True)
         self.home = home
         self.url = url
+        self._hashing = {} if production_hashing else processes.CHEAP_AGENT
         self.email = email or f"person{next(_numbers)}-{os.getpid()}@example.com"
 
     def environment(self, **more: str) -> dict[str, str]:
         """The variables of the person's commands."""
         hidden = ("STRONGROOM", "XDG_", "EDITOR", "VISUAL", "DISPLAY", "WAYLAND_DISPLAY")
         clean = {name: value for name, value in clean_environment().items() if not name.startswith(hidden)}
-        return clean | {"STRONGROOM_HOME": str(self.home), "HOME": str(self.home.parent)} | more
+        return clean | {"STRONGROOM_HOME": str(self.home), "HOME": str(self.home.parent)} | self._hashing | more
 
     def run(self, *words: str, stdin: str = "", **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command without a terminal."""

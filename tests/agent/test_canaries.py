@@ -12,6 +12,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from tests.agent.person import PASSWORD, Person
 from tests.support.sampling import LONG
 from tests.support.waiting import until
@@ -59,6 +61,7 @@ def holding(folder: Path, canaries: list[str]) -> list[str]:
     ]
 
 
+@pytest.mark.production_hashing  # agents that are true starts hash so
 def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
     """Secrets of many types (fifty in the soak), the master password, a token, by editor and by clipboard too."""
     canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(COUNT)]
@@ -73,9 +76,11 @@ def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
         program.chmod(0o755)
     place = {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(temporary), "EDITOR": str(editor), "DISPLAY": ":9"}
     place["PATH"] = f"{programs}:{os.environ['PATH']}"
-    place["PYTHONNODEBUGRANGES"] = "1"  # a true start, so that a command has arguments and variables of its own
+    place["PYTHONNODEBUGRANGES"] = "1"  # a true start: commands and the agent have arguments and variables of their own
     watch = Watch([*canaries[2:], PASSWORD])  # the editor of this test has two of them in its own program
+    person.lock()
     with watch.watching():
+        person.said("unlock", "--password", "-", stdin=f"{PASSWORD}\n", **place)
         person.said("add", "login", "Edited", "password=-", stdin=canaries[0], **place)
         person.said("edit", "Edited", **place)
         assert person.said("get", "Edited", **place).strip() == canaries[1]
@@ -101,7 +106,7 @@ def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
         assert "canary" not in person.said("list", "--deleted", **place)
         person.said("restore", "sr://Personal/Own", **place)
         person.lock()
-        person.unlock()
+        person.said("unlock", "--password", "-", stdin=f"{PASSWORD}\n", **place)
     assert watch.looks > 10
     assert clipboard.read_text() == "something else"  # it is not ours to clear
     assert watch.seen == set()

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from tests.agent.person import PASSWORD, Person
 from tests.agent.terminals import PROMPT, Terminal, open_terminal
 
@@ -109,6 +111,7 @@ def test_a_first_day(url: str, tmp_path: Path) -> None:
     other.close()
 
 
+@pytest.mark.production_hashing  # agents that are true starts hash so
 def test_prompts_come_at_the_terminal_and_not_from_a_pipe(person: Person) -> None:
     """With standard input and output redirected, the password is still asked for at the terminal and nowhere else."""
     person.add("GitHub", "hunter2")

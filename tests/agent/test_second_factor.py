@@ -20,7 +20,7 @@ def test_a_code_is_asked_for_once_and_not_at_every_unlock(person: Person, tmp_pa
         client.login(person.email, PASSWORD)
         secret = client.second_factor.enrol(PASSWORD).secret
         spare, last, *_ = client.second_factor.confirm(code(secret, time.time_ns() // 1_000_000))
-        other = Person(tmp_path / "second" / "home", person.url, person.email)
+        other = Person(tmp_path / "second" / "home", person.url, person.email, production_hashing=True)
         done = other.run("login", other.email, "--server", other.url, "--password", "-", stdin=f"{PASSWORD}\n")
         assert done.returncode == 6
         with at_terminal(other) as terminal:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.agent.person import PASSWORD, Person, alive
 from tests.support.waiting import until
 
@@ -68,7 +70,9 @@ def test_a_second_login_is_the_same_and_another_account_is_refused(person: Perso
     assert done.returncode == 9
     assert "STRONGROOM_HOME" in done.stderr
     person.said("sync")
+    pid = person.pid
     person.said("logout")
+    until(lambda: not alive(pid), "the end of the agent")
     assert sorted(path.name for path in person.home.iterdir()) == ["agent.lock", "agent.log"]
     assert "Nobody is logged in" in person.said("status")
 
@@ -136,6 +140,7 @@ process.serve(lambda: None)
 """
 
 
+@pytest.mark.production_hashing  # agents that are true starts hash so
 def test_it_locks_when_the_machine_was_asleep(person: Person, tmp_path: Path) -> None:
     """The clock of this test says how long: a moment is no sleep, and some seconds are."""
     person.add("GitHub", "hunter2")

@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 
 from tests.agent.person import PASSWORD, Person, alive
+from tests.support import processes
 from tests.support.other_user import NOBODY, as_root, public_folder
+from tests.support.processes import TRUE_AGENT
 from tests.support.sampling import LONG
 from tests.support.waiting import until
 
@@ -181,7 +183,7 @@ def test_two_starts_at_once_make_one_agent(person: Person) -> None:
     person.lock()
     command = [sys.executable, "-m", "strongroom", "unlock", "--password", "-"]
     both = [
-        subprocess.Popen(command, env=person.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        processes.Popen(command, env=person.environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         for _ in range(2)
     ]
     for one in both:
@@ -190,6 +192,7 @@ def test_two_starts_at_once_make_one_agent(person: Person) -> None:
     assert person.json("status")["locked"] is False
 
 
+@pytest.mark.production_hashing  # agents that are true starts hash so
 @pytest.mark.parametrize("descriptors", [None, 200])
 def test_a_thousand_connections_keep_nobody_out(person: Person, descriptors: int | None) -> None:
     """Silent connections cost little; where descriptors are few, the oldest go first; a command is served meanwhile."""
@@ -306,10 +309,12 @@ def test_a_kill_at_any_step_loses_nothing_that_was_acknowledged(person: Person) 
     assert person.said("get", added[-1]).strip() == added[-1]
 
 
+@pytest.mark.production_hashing  # agents that are true starts hash so
 def test_the_agent_leaves_no_dump_and_has_nothing_of_the_caller(person: Person) -> None:
     """No core dump, no terminal, a folder of its own, and of the environment only what it needs."""
     person.lock()
-    person.said("unlock", "--password", "-", stdin=f"{PASSWORD}\n", CANARY_SECRET="in the environment")
+    variables = {"CANARY_SECRET": "in the environment", **TRUE_AGENT}
+    person.said("unlock", "--password", "-", stdin=f"{PASSWORD}\n", **variables)
     process = Path(f"/proc/{person.pid}")
     assert "Max core file size        0                    0" in (process / "limits").read_text()
     assert b"in the environment" not in (process / "environ").read_bytes()
@@ -321,7 +326,8 @@ def test_a_module_in_the_current_folder_is_not_run(stranger: Person, tmp_path: P
     """The agent is started with no regard to what lies in the folder of the command."""
     for name in ("json.py", "socket.py", "strongroom.py"):
         (tmp_path / name).write_text("import os; os.mkdir('planted')")
-    stranger.run("login", "a@example.com", "--server", "http://127.0.0.1:9", "--password", "-", stdin="x\n")
+    words = ("login", "a@example.com", "--server", "http://127.0.0.1:9", "--password", "-")
+    stranger.run(*words, stdin="x\n", **TRUE_AGENT)
     assert (stranger.home / "agent.sock").exists()
     assert not (tmp_path / "planted").exists()
     assert not (stranger.home / "planted").exists()

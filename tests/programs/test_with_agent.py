@@ -23,7 +23,7 @@ SECRET = "pw-of-the-person-81"
 @pytest.fixture
 def person(world: World, tmp_path: Path) -> Iterator[Person]:
     """Somebody with one item, whose agent is unlocked."""
-    made = Person(tmp_path / "home", world.url)
+    made = Person(tmp_path / "home", world.url, production_hashing=True)
     made.register()
     made.add("Database", SECRET)
     yield made

@@ -1,16 +1,19 @@
 """A fork server: it has imported strongroom, and each process that a test starts is a fork of it.
 
 To start an interpreter and import everything takes half a second of CPU; a fork takes a hundredth of that. What runs in
-the fork is `python -m strongroom` with the arguments, variables, folder and streams that the test gave. Tests that need
-a true start (another user, inherited descriptors, variables of the interpreter) get one: see processes.py.
+the fork is `python -m strongroom` with the arguments, variables, folder and streams that the test gave. An agent that
+it starts is a fork of it, unless the variable TRUE_AGENT is set; with CHEAP_AGENT it hashes at the least cost. Tests
+that need a true start (inherited descriptors, variables of the interpreter) get one: see processes.py.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import importlib
+import inspect
 import json
 import os
 import pkgutil
@@ -18,11 +21,16 @@ import runpy
 import select
 import signal
 import socket
+import subprocess
 import sys
 import threading
 from typing import Any
 
+import httpcore2
+import httpx2  # noqa: F401 (a client imports it with its first request)
+
 import strongroom
+from tests.support import cheap_hashing
 
 _LONGEST = 1 << 20
 _DESCRIPTORS = 4  # standard input, output, error, and the pipe for the exit status
@@ -92,11 +100,37 @@ def run(wanted: dict[str, Any]) -> None:
     if wanted["new_session"]:
         os.setsid()
     if wanted["cheap_hashing"]:
-        from tests.support import cheap_hashing
-
         cheap_hashing.install(client=False)
+    subprocess.Popen._execute_child = _start  # type: ignore[attr-defined]
     sys.argv = ["strongroom", *wanted["arguments"]]
     runpy.run_module("strongroom", run_name="__main__", alter_sys=True)
+
+
+_START = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
+_start_truly = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+
+
+def _start(process: Any, *given: Any, **named: Any) -> None:
+    """Start a process as `subprocess.Popen` does; an agent as a fork of this one."""
+    start = _START.bind(process, *given, **named).arguments
+    if start["args"][-2:] != ["-m", "strongroom.agent"] or "TRUE_AGENT" in os.environ:
+        _start_truly(process, *given, **named)
+        return
+    pipes = [start[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")]
+    process.pid = os.fork()
+    if process.pid:
+        process._child_created = True
+        process._close_pipe_fds(*pipes)
+        return
+    cheap = "CHEAP_AGENT" in os.environ
+    _take_streams([pipes[0], pipes[3], pipes[5]])
+    os.environ.clear()
+    os.environ.update(start["env"])
+    os.chdir(start["cwd"])
+    if cheap:
+        cheap_hashing.install()
+    exit_without_freeing_memory(importlib.import_module("strongroom.agent.__main__").main())
+    os._exit(1)
 
 
 def exit_without_freeing_memory(code: object) -> None:
@@ -115,7 +149,7 @@ def exit_without_freeing_memory(code: object) -> None:
 
 
 def _preload() -> None:
-    """Import what processes of strongroom import, which is neither the client nor the library of MCP.
+    """Import what processes of strongroom import; of MCP nothing.
 
     A process of another user may not be able to read the files of Python: it finds nothing that is not here.
     """
@@ -134,9 +168,11 @@ def _preload() -> None:
     for one in ("asyncpg", "httptools", "uvloop", *late, *measuring):
         importlib.import_module(one)
     for module in pkgutil.walk_packages(strongroom.__path__, "strongroom."):
-        if not module.name.startswith(("strongroom.__main__", "strongroom.client", "strongroom.mcp")):
+        if not module.name.startswith(("strongroom.__main__", "strongroom.mcp")):
             importlib.import_module(module.name)
     strongroom.store.migrations.load()
+    httpcore2.default_ssl_context = functools.cache(httpcore2.default_ssl_context)  # as in tests/conftest.py
+    httpcore2.default_ssl_context()
     gc.freeze()
 
 

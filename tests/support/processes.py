@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tests.support.cheap_hashing import PROGRAM as CHEAP
 
 _PROGRAMS: Final = {("-m", "strongroom"): False, CHEAP: True}  # and whether hashing is cheap in it
+# Variables of a command: an agent that it starts is no fork, but a true start; or it hashes at the least cost.
+TRUE_AGENT: Final = {"TRUE_AGENT": "1"}
+CHEAP_AGENT: Final = {"CHEAP_AGENT": "1"}
 _ROOT = Path(__file__).parents[2]
 _LOST = 255 << 8  # the exit status of a process whose fork server has ended
 
