@@ -114,10 +114,11 @@ def rowless(variant: str) -> set[str]:
 class Matrix:
     """One playing of the table."""
 
-    def __init__(self, stage: Stage, variant: str = "both", *, brief: bool = False) -> None:
+    def __init__(self, stage: Stage, variant: str = "both", *, brief: bool = False, sampled: bool = False) -> None:
         self.stage = stage
         self.variant = variant
         self.brief = brief
+        self.sampled = sampled
         self.cells = 0
         table = routes.router(Variant.BOTH)
         self._endpoints = {f"{endpoint.method} {endpoint.path}": endpoint for endpoint in table.endpoints}
@@ -144,13 +145,14 @@ class Matrix:
     def _targets(self, row: Row, principal: Principal, number: int) -> list[Target]:
         """The targets of a caller: all but a sample of the malformed ones, or a sample of all if it is let in nowhere.
 
-        Another caller has another sample: each target is asked for every day, in every row.
+        Another caller has another sample: each target is asked for every day, in every row. `sampled`: so for all.
         """
         bad: tuple[str, ...] = MALFORMED[:1] if self.brief else MALFORMED
         if principal.column:
             bad = (bad[0], *some(bad[1:], number))
         found = list(targets(row, bad, brief=self.brief))
-        return found if principal.column or not row.family else some(found, number)
+        whole = not row.family or (principal.column and not self.sampled)
+        return found if whole else some(found, number)
 
     async def _play(self, row: Row, name: str, principal: Principal, number: int) -> AsyncIterator[str]:
         hidden = self._hidden[name]
