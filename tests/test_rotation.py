@@ -7,23 +7,30 @@ from pathlib import Path
 from tests.support.rotation import SLOW, TWINS, on_other_days
 
 ROOT = Path(__file__).resolve().parents[1]
-DAYS = 12  # after which every turn has come
+DAYS = 24  # after which every turn has come
 
 
 def names() -> list[str]:
     """Names like those of real tests: slow ones, twins, slow twins, others."""
     slow = [f"{prefix}{'' if '::' in prefix else '::test'}{at}" for prefix in SLOW for at in range(10)]
+    both = [
+        f"{name}[{value}]"
+        for folder, pair in TWINS.items()
+        for name in slow
+        if name.startswith(folder)
+        for value in pair
+    ]
     twins = [
         f"{folder}test_a.py::test_b{at}[x-{value}-y]"
         for folder, pair in TWINS.items()
         for at in range(10)
         for value in pair
     ]
-    return [*slow, *twins, *(f"tests/contract/test_a.py::test_b[{engine}]" for engine in ("sqlite", "postgres"))]
+    return [*slow, *both, *twins, *(f"tests/contract/test_a.py::test_b[{engine}]" for engine in ("sqlite", "postgres"))]
 
 
 def test_every_test_has_its_day() -> None:
-    """Within twelve days each runs at least three times, and what is neither slow nor a twin every day."""
+    """Within 24 days each runs at least three times, and what is neither slow nor a twin every day."""
     every = names()
     left_out = [on_other_days(every, day) for day in range(740_000, 740_000 + DAYS)]
     for name in every:
