@@ -1,4 +1,7 @@
-"""A model's side of the protocol: the official SDK's client, and a record of every byte that went over the wire."""
+"""A model's side of the protocol: the official SDK's client, and a record of every byte that went over the wire.
+
+The SDK takes a second to import, and is so only where a model is used: each process that runs tests reads all files.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import anyio.from_thread
-from mcp import Client, StdioServerParameters
 
 from tests.support.command_line import clean_environment
 from tests.support.machine import World
@@ -34,6 +36,8 @@ class Model:
     """A session with `strongroom mcp` over standard input and output."""
 
     def __init__(self, folder: Path, environment: Mapping[str, str], *options: str) -> None:
+        from mcp import StdioServerParameters
+
         folder.mkdir(exist_ok=True)
         self._folder = folder
         command = shlex.join([sys.executable, "-m", "strongroom", "mcp", *options])
@@ -45,6 +49,8 @@ class Model:
         )
 
     def __enter__(self) -> Self:
+        from mcp import Client
+
         with ExitStack() as stack:
             portal = stack.enter_context(anyio.from_thread.start_blocking_portal())
             self._portal = portal

@@ -11,12 +11,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import asyncssh
+if TYPE_CHECKING:  # it takes long to import, and each process that runs tests reads this file
+    import asyncssh
 
 
 async def _serve(home: Path) -> None:
+    import asyncssh
+
     def chrooted(channel: Any) -> asyncssh.SFTPServer:
         return asyncssh.SFTPServer(channel, chroot=str(home / "files").encode())
 
@@ -35,6 +38,8 @@ async def _serve(home: Path) -> None:
 @contextmanager
 def sftp_server(home: Path) -> Iterator[int]:
     """Make keys and start it; its port. The host key is in the file `known_hosts`."""
+    import asyncssh
+
     (home / "files").mkdir(parents=True)
     for name in ("host_key", "client_key"):
         key = asyncssh.generate_private_key("ssh-ed25519")
