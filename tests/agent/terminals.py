@@ -86,7 +86,7 @@ class Tmux:
             return since if text.strip() in since else ""
 
         try:
-            return until(new, f"the text {text!r}")
+            return until(new, f"the text {text!r}", pause=0.1)  # each look starts a process
         except AssertionError:
             raise AssertionError(f"{text!r} is not shown: {self.screen()[-2000:]}") from None
 

@@ -11,12 +11,12 @@ T = TypeVar("T")
 PATIENCE = 60.0  # seconds; a loaded machine may need many
 
 
-def until(condition: Callable[[], T], what: str, seconds: float = PATIENCE) -> T:
-    """Wait until the condition gives something true; that."""
+def until(condition: Callable[[], T], what: str, seconds: float = PATIENCE, *, pause: float = 0.02) -> T:
+    """Wait until the condition gives something true; that. It is asked for again after each pause."""
     deadline = time.monotonic() + seconds
     while not (value := condition()):
         assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what}"
-        time.sleep(0.02)
+        time.sleep(pause)
     return value
 
 
