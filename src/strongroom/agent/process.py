@@ -7,14 +7,12 @@ Python could not. It ends by the command `lock`, when nobody has used it for som
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import resource
 import selectors
 import signal
 import socket
 import stat
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -27,6 +25,7 @@ from strongroom.agent.conversation import Conversation
 from strongroom.agent.log import Log
 from strongroom.agent.operations import LOCAL, Operation, Operations
 from strongroom.agent.peers import peer_user
+from strongroom.agent.protection import protect_memory
 from strongroom.agent.protocol import MAX_LINE, Failed, decode
 
 _BACKLOG: Final = 1024
@@ -259,14 +258,12 @@ def _harden() -> None:
     """No memory of this process in a dump, nor for a debugger of the same user; as many connections as are allowed."""
     os.umask(0o077)
     os.chdir("/")
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    protect_memory()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # for good: it starts no program of anybody
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     with contextlib.suppress(ValueError, OSError):
         wanted = 4096 if most == resource.RLIM_INFINITY else min(4096, most)
         resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
-    if sys.platform == "linux":
-        with contextlib.suppress(OSError, AttributeError):
-            ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
 def _leave_the_terminal() -> None:

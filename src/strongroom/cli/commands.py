@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom._version import __version__
+from strongroom.agent.protection import protect_memory
 from strongroom.cli import terminal
 
 if TYPE_CHECKING:
@@ -93,6 +94,8 @@ def _run(words: Sequence[str]) -> int:
         if one.name == chosen:
             one.add(command)
     options = parser.parse_args(words)
+    if group is PEOPLE:
+        protect_memory()
     code: int = options.run(options)
     return code
 

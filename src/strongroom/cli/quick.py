@@ -17,8 +17,10 @@ def get(words: Sequence[str]) -> int | None:
     if os.environ.get("STRONGROOM_TOKEN") or os.environ.get("STRONGROOM_TOKEN_FILE"):
         return None
     from strongroom.agent.connection import ask
+    from strongroom.agent.protection import protect_memory
     from strongroom.agent.protocol import Failed
 
+    protect_memory()
     try:
         value = ask("get", item=words[0], field=words[1] if len(words) == 2 else "")
     except Failed as failed:

@@ -21,6 +21,8 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from strongroom.agent.protection import LimitsOfCaller, protect_memory
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -48,7 +50,8 @@ class CannotStart(Exception):  # noqa: N818 - an outcome that is told to a perso
 def replace_process(command: Sequence[str], environment: Mapping[str, str]) -> None:
     """Become the program; this returns only by an exception."""
     try:
-        os.execve(_found(command[0], environment), list(command), dict(environment))  # noqa: S606 - no shell, and that is right
+        with LimitsOfCaller():
+            os.execve(_found(command[0], environment), list(command), dict(environment))  # noqa: S606 - no shell, and that is right
     except OSError as error:
         raise CannotStart(command[0], error) from None
 
@@ -60,14 +63,15 @@ def run_masked(command: Sequence[str], environment: Mapping[str, str], masker: M
     outputs = _Outputs()
     try:
         try:
-            process = os.posix_spawn(
-                _found(command[0], environment),
-                list(command),
-                dict(environment),
-                file_actions=outputs.file_actions(),
-                setsigmask=previous,
-                setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU],  # Python, or this module, ignores them
-            )
+            with LimitsOfCaller():
+                process = os.posix_spawn(
+                    _found(command[0], environment),
+                    list(command),
+                    dict(environment),
+                    file_actions=outputs.file_actions(),
+                    setsigmask=previous,
+                    setsigdef=[signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU],  # Python, or this module, ignores them
+                )
         except OSError as error:
             raise CannotStart(command[0], error) from None
         finally:
@@ -91,9 +95,7 @@ def end_like(status: int) -> int:
         return os.waitstatus_to_exitcode(status)
     number = os.WTERMSIG(status)
     if number not in {signal.SIGKILL, signal.SIGSTOP}:
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # its memory has secrets
+        protect_memory()  # a signal that ended the program with a dump must not make one of this process
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
     return 128 + number

@@ -1,0 +1,113 @@
+"""Commands that hold secrets leave no core dump and cannot be read by a debugger; the program of `run` is as always."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command_line import STRONGROOM, clean_environment
+from tests.support.machine import World
+from tests.support.protection import AS_SOMEBODY, is_protected, on_linux, until_protected
+
+REFERENCE = "sr://office/Wiki/password"
+
+
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The address of a server that never responds."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A folder for an account."""
+    made = tmp_path / "home"
+    made.mkdir(mode=0o700)
+    return made
+
+
+@on_linux
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["get", REFERENCE],
+        ["read", REFERENCE],
+        ["run", "--env-file", "app.env", "--", "true"],
+        ["inject"],
+        ["env", "app.env"],
+        ["credential", "git", "get"],
+        ["add", "secret", "X", "value=-"],
+        ["unlock", "--password", "-"],
+        ["mcp"],
+    ],
+)
+def test_a_command_is_protected_before_it_gets_a_secret(
+    world: World, home: Path, silent: str, words: list[str]
+) -> None:
+    """While it waits for a server, or for its input."""
+    (home.parent / "app.env").write_text(f"SECRET={REFERENCE}\n")
+    variables = world.environment | {"STRONGROOM_HOME": str(home), "STRONGROOM_URL": silent}
+    with subprocess.Popen(
+        [*STRONGROOM, *words],
+        cwd=home.parent,
+        env=clean_environment(**variables),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        **AS_SOMEBODY,
+    ) as process:
+        until_protected(process.pid)
+        process.kill()
+
+
+@on_linux
+def test_the_short_way_of_get_is_protected(home: Path) -> None:
+    """It waits for an agent."""
+    with socket.socket(socket.AF_UNIX) as agent:
+        agent.bind(str(home / "agent.sock"))
+        agent.listen()
+        command = [*STRONGROOM, "get", "GitHub"]
+        with subprocess.Popen(command, env=clean_environment(STRONGROOM_HOME=str(home)), **AS_SOMEBODY) as process:
+            connected, _ = agent.accept()
+            with connected:
+                asked, protected = connected.recv(1000), is_protected(process.pid)
+                process.kill()
+        assert (b'"get"' in asked, protected) == (True, True)
+
+
+@on_linux
+def test_the_test_can_see_an_unprotected_process() -> None:
+    """A program of anybody is not protected."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, **AS_SOMEBODY) as process:
+        assert not is_protected(process.pid)
+        process.kill()
+
+
+@pytest.mark.parametrize("options", [["--env-file", "app.env"], ["--env-file", "app.env", "--no-masking"], []])
+@pytest.mark.parametrize("limit", ["0", "100"])
+def test_a_program_of_run_has_the_limits_of_its_caller(
+    world: World, tmp_path: Path, options: list[str], limit: str
+) -> None:
+    """As if it had been started without `run`."""
+    (tmp_path / "app.env").write_text(f"SECRET={REFERENCE}\n")
+    show = "ulimit -Sc; ulimit -Hc"
+    own = subprocess.run(
+        ["bash", "-c", f"ulimit -Sc {limit}; {show}"], capture_output=True, text=True, check=True
+    ).stdout
+    words = [*STRONGROOM, "run", *options, "--", "bash", "-c", show]
+    done = subprocess.run(
+        ["bash", "-c", f'ulimit -Sc {limit}; exec "$@"', "bash", *words],
+        cwd=tmp_path,
+        env=clean_environment(**world.environment),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert (done.stdout, own.split()[0]) == (own, limit)
