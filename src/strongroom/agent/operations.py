@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
 # What never waits for a server, nor for a password to be derived. `get` must not wait behind a sync.
 LOCAL: Final = frozenset(
-    {"status", "items", "read", "get", "find", "item", "add", "replace", "totp", "conflicts", "resolve", "lock"}
+    {"status", "items", "read", "get", "find", "item", "add", "replace", "totp", "conflicts", "resolve"}
 )
-_WITHOUT_KEYS: Final = frozenset(
-    {"status", "lock", "login", "login_with_passkey", "register", "adopt", "recover", "unlock"}
-)
+_WITHOUT_KEYS: Final = frozenset({"status", "login", "login_with_passkey", "register", "adopt", "recover", "unlock"})
+_UNKNOWN: Final = "The agent does not know this operation."
 LOCK_AFTER: Final = 15 * 60  # seconds without use
 
 
@@ -36,7 +35,6 @@ class Operations:
         self._used = _now()
         self._running = 0
         self._counting = threading.Lock()
-        self._ending: Conversation | None = None
 
     @property
     def unlocked(self) -> bool:
@@ -48,28 +46,23 @@ class Operations:
         return self.account is not None and self._running == 0 and _now() - self._used > self.lock_after
 
     def find(self, request: dict[str, Any]) -> str:
-        """The operation of a request, if there is one."""
+        """The name of the operation that a request is for."""
         operation = request.get("operation")
         if operation == "lock":  # by a command of any release
             return "lock"
         if request.get("protocol") != PROTOCOL:
             raise Failed("protocol", "The agent is of another release; run: strongroom lock, and then this again.")
-        if not isinstance(operation, str) or operation not in self._table():
-            raise Failed("invalid", "The agent does not know this operation.")
+        if not isinstance(operation, str):
+            raise Failed("invalid", _UNKNOWN)
         return operation
 
     def run(self, operation: str, request: dict[str, Any], conversation: Conversation) -> str | None:
         """Run an operation and reply; the reason to end the agent after it, if it is one."""
         from strongroom.errors import Refusal
 
-        if operation == "lock":
-            self._ending = conversation  # it is closed by the end of the process, and that is the reply
-            return "locked"
         self._count(1)
         try:
-            if operation not in _WITHOUT_KEYS:
-                self.unlocked_account()
-            result = self._table()[operation](self, request, conversation)
+            result = self._known(operation)(self, request, conversation)
         except Failed as failed:
             conversation.fail(failed)
         except Refusal as refusal:
@@ -90,6 +83,15 @@ class Operations:
                 self._used = _now()
         return "logged out" if operation == "logout" and self.account is None else None
 
+    def _known(self, operation: str) -> Operation:
+        """An operation, if there is one of this name, and keys for it."""
+        found = self._table().get(operation)  # the first time, this loads the client
+        if found is None:
+            raise Failed("invalid", _UNKNOWN)
+        if operation not in _WITHOUT_KEYS:
+            self.unlocked_account()
+        return found
+
     def _count(self, change: int) -> None:
         with self._counting:
             self._running += change
@@ -101,9 +103,10 @@ class Operations:
         return self.account
 
     def close(self) -> None:
-        """Forget all keys."""
-        if self.account is not None:
-            self.account.close()
+        """Forget all keys. Requests that wait for a thread find it locked."""
+        account, self.account = self.account, None
+        if account is not None:
+            account.close()
 
     def __repr__(self) -> str:
         return "Operations(...)"

@@ -33,7 +33,7 @@ _TIME_TO_ASK: Final = 10.0  # seconds until a connection has sent its request
 _WITHOUT_KEYS: Final = 60.0  # seconds that an agent without keys waits for somebody to unlock it
 _TICK: Final = 0.5
 _ASLEEP: Final = 2.0  # seconds by which the clocks differ after a suspend
-_TO_CLOSE: Final = 3.0  # seconds to save what is to be saved before the end
+_TO_CLOSE: Final = 1.0  # seconds to save what is to be saved before the end
 _WORKERS: Final = 4
 
 
@@ -74,6 +74,7 @@ class Agent:
         self._waiting: dict[socket.socket, _Waiting] = {}
         self._ending = threading.Event()
         self._why = ""
+        self._asked_to_lock: list[Conversation] = []
         self._woken, self._wake = os.pipe()
 
     def run(self) -> None:
@@ -154,6 +155,10 @@ class Agent:
             operation = self._operations.find(request)
         except Failed as failed:
             conversation.fail(failed)
+            return
+        if operation == "lock":  # at once, and on no thread: whatever runs on one ends with the process
+            self._asked_to_lock.append(conversation)  # closed by the end of the process, and that is the reply
+            self.end("locked")
             return
         pool = self._local if operation in LOCAL else self._network
         pool.submit(self._reply, operation, request, conversation)
