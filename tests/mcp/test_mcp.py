@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
+import resource
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -144,8 +144,10 @@ def test_without_a_policy_nothing_is_allowed(world: World) -> None:
             reply = model.call(tool, **arguments)
             assert reply.refused
             assert "does not allow this tool" in reply.text
-    refused = [line["tool"] for line in log_of(world, "empty") if line["outcome"] == "refused"]
-    assert refused == ["run_command", "fill_template", "reveal", "remember", "recall", "forget", "unlock"]
+    refused = [line for line in log_of(world, "empty") if line["outcome"] == "refused"]
+    tools = ["run_command", "fill_template", "reveal", "remember", "recall", "forget", "unknown"]
+    assert [line["tool"] for line in refused] == tools
+    assert refused[-1]["asked"] == "unlock"
 
 
 # Items
@@ -412,7 +414,7 @@ def test_no_value_went_over_the_wire(model: Model, world: World) -> None:
     for tool, arguments in (
         ("list_items", {}),
         ("find_items", {"query": "wiki"}),
-        ("run_command", {"argv": ["/bin/sh", f"{world.home}/check", "hello"]}),
+        ("run_command", {"argv": ["/bin/sh", f"{world.home}/check", "chosen"]}),
         ("run_command", {"argv": ["/usr/bin/env"]}),
         ("fill_template", {"name": "app"}),
         ("fill_template", {"name": "greedy"}),
@@ -432,13 +434,13 @@ def test_no_value_went_over_the_wire(model: Model, world: World) -> None:
         assert json.dumps(secret)[1:-1].encode() not in messages
         assert secret not in text
     assert "The blue door" not in text
-    assert "hello" not in text
+    assert "chosen" not in text
     assert stat.S_IMODE((world.home / "model.log").stat().st_mode) == 0o600
     outcomes = {(line["tool"], line["outcome"]) for line in log_of(world)}
     tools = {"run_command", "fill_template", "reveal", "remember", "recall", "forget", "list_items", "find_items"}
     assert {tool for tool, outcome in outcomes if outcome == "allowed"} >= tools
-    assert {"unlock", "set_policy"} <= {tool for tool, outcome in outcomes if outcome == "refused"}
-    asked = [line for line in log_of(world) if line.get("references") == ["sr://office/Bank/password"]]
+    assert {"unlock", "set_policy"} <= {line.get("asked") for line in log_of(world) if line["tool"] == "unknown"}
+    asked = [line for line in log_of(world) if line.get("asked") == "sr://office/Bank/password"]
     assert asked
     assert all(line["outcome"] == "refused" for line in asked)
 
@@ -453,9 +455,14 @@ async def test_what_cannot_be_logged_is_not_done(tmp_path: Path) -> None:
     ran = tmp_path / "ran"
     policy = Policy(command=[Command(argv=["/usr/bin/touch", str(ran)])])
     tools = Tools(policy, log)
-    os.close(log._descriptor)
-    with pytest.raises(Refused, match="so nothing is done") as refused:
-        await _call(tools, "run_command", argv=["/usr/bin/touch", str(ran)])
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(Refused, match="so nothing is done") as refused:
+            await _call(tools, "run_command", argv=["/usr/bin/touch", str(ran)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    log.close()
     assert not ran.exists()
     assert "Traceback" not in str(refused.value)
 
@@ -489,15 +496,3 @@ def _runs(process: int) -> bool:
         return "State:\tZ" not in Path(f"/proc/{process}/status").read_text()
     except OSError:
         return False
-
-
-def test_a_log_that_is_no_file_of_the_owner_is_refused(tmp_path: Path) -> None:
-    """Neither a link nor a folder; loose permissions are mended."""
-    (tmp_path / "true").write_text("")
-    (tmp_path / "true").chmod(0o666)
-    (tmp_path / "link").symlink_to(tmp_path / "true")
-    for name in ("link", "."):
-        with pytest.raises(FileRefused):
-            UseLog(str(tmp_path / name))
-    UseLog(str(tmp_path / "true")).close()
-    assert stat.S_IMODE((tmp_path / "true").stat().st_mode) == 0o600

@@ -2,6 +2,7 @@
 
 policy       the policy file
 arguments    patterns of command lines
+program      the program of a command, checked and opened
 commands     runs a command with secrets, and masks its output
 memory       sealed memory: a collection that a token opens
 use_log      the log of every use

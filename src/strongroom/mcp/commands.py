@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import signal
-import stat
+import socket
+import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
 from typing import Final
 
 from msgspec import Struct
 
 from strongroom.mcp.policy import Command
+from strongroom.mcp.program import Program
+from strongroom.programs import supervisor
 from strongroom.programs.masking import Masker
-from strongroom.programs.private_files import FileRefused, require_trusted, require_trusted_folder
+from strongroom.programs.private_files import FileRefused
 
 _ENVIRONMENT: Final = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8"}
+_TIME_TO_END: Final = 10.0  # seconds for a supervisor to kill what there is; it takes half of that itself
 
 
 class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -30,36 +33,28 @@ class Outcome(Struct, frozen=True, kw_only=True, omit_defaults=True):
     bytes_left_out: int = 0
 
 
-def require_safe_program(path: str) -> None:
-    """Refuse a program that is none, or that another user could have written."""
-    try:
-        true = Path(path).resolve()
-        found = true.stat()
-    except OSError as error:
-        raise FileRefused(f"The program {path} cannot be run: {error.strerror}.") from None
-    if not stat.S_ISREG(found.st_mode) or not os.access(path, os.X_OK):
-        raise FileRefused(f"The program {path} cannot be run: it is no executable file.")
-    require_trusted(true, found)
-    for one in {true, Path(path)}:
-        require_trusted_folder(one)
-
-
-async def run(command: Command, argv: Sequence[str], environment: Mapping[str, str], masker: Masker) -> Outcome:
-    """Run it to its end or its time limit. Whatever it has started in its session is ended with it."""
+async def run(
+    command: Command, program: Program, argv: Sequence[str], environment: Mapping[str, str], masker: Masker
+) -> Outcome:
+    """Run it to its end or its time limit. Whatever it has started is ended with it."""
     output = _Output(masker, command.output_bytes)
-    transport, process = await _start(command, argv, environment, output)
+    process = _Process(output)
+    ours, theirs = socket.socketpair()
+    ours.settimeout(0)
+    starting = asyncio.ensure_future(_start(process, theirs, program.descriptor))
     timed_out = False
     try:
+        await asyncio.shield(starting)
+        await _ask(ours, command, program, argv, environment)
         try:
             async with asyncio.timeout(command.timeout):
                 await process.exited.wait()
-                _kill(transport)  # what it has left in the background
                 await process.closed.wait()
         except TimeoutError:
             timed_out = True
     finally:
-        await _end(transport, process)
-    code = transport.get_returncode() or 0
+        ours.close()  # and the supervisor ends everything
+        code = await asyncio.shield(asyncio.ensure_future(_end(starting, process)))
     output.end()
     return Outcome(
         exit_code=None if code < 0 else code,
@@ -70,44 +65,55 @@ async def run(command: Command, argv: Sequence[str], environment: Mapping[str, s
     )
 
 
-async def _start(
-    command: Command, argv: Sequence[str], environment: Mapping[str, str], output: _Output
-) -> tuple[asyncio.SubprocessTransport, _Process]:
-    """Start it in a session of its own. If nobody waits for it any more when it has started, it is killed."""
-    starting = asyncio.ensure_future(
-        asyncio.get_running_loop().subprocess_exec(
-            lambda: _Process(output),
-            *argv,
-            stdin=asyncio.subprocess.DEVNULL,
+async def _start(process: _Process, theirs: socket.socket, descriptor: int) -> asyncio.SubprocessTransport:
+    """Start a supervisor. It gets the program's descriptor, and by its socket what to do; no secret yet."""
+    with theirs:
+        transport, _ = await asyncio.get_running_loop().subprocess_exec(
+            lambda: process,
+            *(sys.executable, "-I", "-S", supervisor.__file__),
+            stdin=theirs.fileno(),
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
-            cwd=command.folder,
-            env=_ENVIRONMENT | dict(environment),
+            env=_ENVIRONMENT,
+            pass_fds=[descriptor],
             start_new_session=True,
         )
-    )
+    return transport
+
+
+async def _ask(
+    ours: socket.socket, command: Command, program: Program, argv: Sequence[str], environment: Mapping[str, str]
+) -> None:
+    """Let the supervisor start the program."""
+    request = {
+        "file": program.file,
+        "descriptor": program.descriptor,
+        "argv": list(argv),
+        "environment": _ENVIRONMENT | dict(environment),
+        "folder": command.folder,
+    }
+    loop = asyncio.get_running_loop()
     try:
-        return await asyncio.shield(starting)
-    except OSError as error:
-        raise FileRefused(f"The program {argv[0]} cannot be run: {error.strerror}.") from None
-    except asyncio.CancelledError:
-        await _end(*await starting)
-        raise
+        await loop.sock_sendall(ours, json.dumps(request).encode() + b"\n")
+        told = await loop.sock_recv(ours, 100)
+    except OSError:
+        told = b""
+    if told != b"0\n":
+        reason = os.strerror(int(told)) if told else "its supervisor has ended"
+        raise FileRefused(f"The program {argv[0]} cannot be run: {reason}.")
 
 
-async def _end(transport: asyncio.SubprocessTransport, process: _Process) -> None:
-    """Kill it, with what it has started, and wait for its end."""
+async def _end(starting: asyncio.Future[asyncio.SubprocessTransport], process: _Process) -> int:
+    """Wait for the end of the supervisor, whose socket is closed; its exit code."""
+    transport = await starting
     try:
-        _kill(transport)
-        await process.exited.wait()  # before the transport is closed, which would take the exit code for itself
-    finally:
-        transport.close()
-
-
-def _kill(transport: asyncio.SubprocessTransport) -> None:
-    """End everything in the first group of its session."""
-    with suppress(ProcessLookupError):
-        os.killpg(transport.get_pid(), signal.SIGKILL)
+        async with asyncio.timeout(_TIME_TO_END):
+            await process.exited.wait()
+    except TimeoutError:
+        transport.kill()
+        await process.exited.wait()
+    transport.close()
+    return transport.get_returncode() or 0
 
 
 class _Process(asyncio.SubprocessProtocol):

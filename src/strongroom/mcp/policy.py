@@ -73,9 +73,10 @@ class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
             for one in map(parse_reference, self.items)
         )
 
-    def reveals(self, reference: str) -> bool:
-        """Whether the value of this field may be shown: only if the policy names it."""
-        return parse_reference(reference) in map(parse_reference, self.reveal)
+    def revealed(self, reference: str) -> str | None:
+        """The reference as the policy names it under `reveal`; None where the value may not be shown."""
+        wanted = parse_reference(reference)
+        return next((one for one in self.reveal if parse_reference(one) == wanted), None)
 
 
 def load(path: str) -> Policy:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Final, NamedTuple
 
@@ -14,7 +15,8 @@ from strongroom.agent.secrets import open_secrets
 from strongroom.errors import Refusal
 from strongroom.items import InvalidReference, parse_reference
 from strongroom.mcp import commands, memory
-from strongroom.mcp.policy import Policy, Template
+from strongroom.mcp.policy import Command, Policy, Template
+from strongroom.mcp.program import Program
 from strongroom.mcp.use_log import UseLog
 from strongroom.programs.masking import Masker, is_maskable
 from strongroom.programs.private_files import FileRefused, read_trusted, write_private
@@ -22,6 +24,11 @@ from strongroom.programs.reference_values import ReferenceReader
 from strongroom.programs.templates import Filled, NotFilled, fill, fill_environment, references_in
 
 _MOST_ITEMS: Final = 200  # in one reply
+_NAMES: Final = frozenset({"show_policy", "list_items", "find_items", "run_command", "fill_template", "reveal"}) | {
+    "remember",
+    "recall",
+    "forget",
+}
 _LOCKED: Final = "strongroom is locked. A person must run 'strongroom unlock' in a terminal; no tool can do it."
 
 
@@ -111,7 +118,8 @@ class Tools:
         """What a tool returns, as JSON. Refused where it does nothing."""
         tool = self.allowed.get(name)
         if tool is None:
-            raise self._refuse(name[:100], "The policy does not allow this tool, or there is none of this name.")
+            sentence = "The policy does not allow this tool, or there is none of this name."
+            raise self._refuse(name, sentence) if name in _NAMES else self._refuse("unknown", sentence, asked=name)
         try:
             arguments = msgspec.convert(given, tool.arguments)
         except msgspec.ValidationError as error:
@@ -240,24 +248,24 @@ class Tools:
     async def _run_command(self, given: RunCommand) -> Any:
         command = next((one for one in self._policy.command if one.fits(given.argv)), None)
         if command is None:
-            raise self._refuse(
-                "run_command", "The policy does not allow this command line; show_policy lists those it does."
-            )
-        commands.require_safe_program(command.argv[0])
-        self._log.write(
-            "run_command", "allowed", argv=command.argv, references=_references(command.environment.values())
-        )
+            sentence = "The policy does not allow this command line; show_policy lists those it does."
+            raise self._refuse("run_command", sentence, asked=shlex.join(given.argv))
+        with Program(command.argv[0]) as program:
+            return await self._run_program(command, program, given.argv)
+
+    async def _run_program(self, command: Command, program: Program, argv: Sequence[str]) -> Any:
+        references = _references(command.environment.values())
+        self._log.write("run_command", "allowed", argv=command.argv, references=references)
 
         def filled() -> Filled:
             with open_secrets() as secrets:
                 return fill_environment(command.environment, ReferenceReader(secrets))
 
-        needed = bool(_references(command.environment.values()))
-        environment = await asyncio.to_thread(filled) if needed else Filled(command.environment, {})
+        environment = await asyncio.to_thread(filled) if references else Filled(command.environment, {})
         if not all(map(is_maskable, environment.secrets.values())):
             raise self._refuse("run_command", "A secret of this command is too short to be masked in its output.")
         masker = Masker(environment.secrets.values())
-        outcome = await commands.run(command, given.argv, environment.variables, masker)
+        outcome = await commands.run(command, program, argv, environment.variables, masker)
         ended = "timed out" if outcome.timed_out else outcome.signal or f"exit code {outcome.exit_code}"
         self._log.write("run_command", "done", argv=command.argv, ended=ended)
         return outcome
@@ -267,29 +275,28 @@ class Tools:
         if template is None:
             raise self._refuse("fill_template", "The policy has no template of this name; show_policy lists them.")
         text = await asyncio.to_thread(read_trusted, template.source)
-        wanted = references_in(text)
+        wanted = list(dict.fromkeys(references_in(text)))
         allowed = {parse_reference(one) for one in template.references}
         others = [one for one in wanted if not _is_one_of(one, allowed)]
         if others:
             sentence = "The template asks for references that the policy does not allow for it."
-            raise self._refuse("fill_template", sentence, references=[one[:200] for one in others])
+            raise self._refuse("fill_template", sentence, template=template.name, asked=others[0])
         self._log.write("fill_template", "allowed", template=template.name, references=wanted)
         await asyncio.to_thread(_fill_into, template, text, wanted)
         return {"written": template.target, "references": len(wanted)}
 
     async def _reveal(self, given: Reveal) -> Any:
         try:
-            allowed = self._policy.reveals(given.reference)
+            reference = self._policy.revealed(given.reference)
         except InvalidReference as problem:
-            raise self._refuse("reveal", str(problem)) from None
-        if not allowed:
-            sentence = "The policy does not name this field under reveal."
-            raise self._refuse("reveal", sentence, references=[given.reference[:200]])
-        self._log.write("reveal", "allowed", references=[given.reference])
+            raise self._refuse("reveal", str(problem), asked=given.reference) from None
+        if reference is None:
+            raise self._refuse("reveal", "The policy does not name this field under reveal.", asked=given.reference)
+        self._log.write("reveal", "allowed", references=[reference])
 
         def read() -> str:
             with open_secrets() as secrets:
-                return ReferenceReader(secrets).read([given.reference])[given.reference]
+                return ReferenceReader(secrets).read([reference])[reference]
 
         return {"value": await asyncio.to_thread(read)}
 
@@ -304,7 +311,7 @@ class Tools:
         return {"memories": await self._opened_memory().recall(given.query, given.limit)}
 
     async def _forget(self, given: Forget) -> Any:
-        self._log.write("forget", "allowed", uid=given.uid)
+        self._log.write("forget", "allowed", asked=given.uid)
         await self._opened_memory().forget(given.uid)
         return {"forgotten": given.uid}
 
@@ -314,7 +321,7 @@ class Tools:
 
     # Outcomes
 
-    def _refuse(self, tool: str, sentence: str, **members: list[str]) -> Refused:
+    def _refuse(self, tool: str, sentence: str, **members: str) -> Refused:
         self._log.write(tool, "refused", **members)
         return Refused(sentence)
 
@@ -325,7 +332,7 @@ class Tools:
 
 def _fill_into(template: Template, text: str, wanted: Sequence[str]) -> None:
     with open_secrets() as secrets:
-        values = ReferenceReader(secrets).read(list(dict.fromkeys(wanted)))
+        values = ReferenceReader(secrets).read(wanted)
     write_private(template.target, fill(text, values).encode())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Final
 
 _MOST: Final = 1 << 20  # bytes of a file with rules
+_MOST_LINKS: Final = 40  # on the way to a file, as in the kernel
+_CAREFULLY: Final = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class FileRefused(Exception):  # noqa: N818 - an outcome that is told to a person
@@ -68,18 +71,15 @@ def _give_name(descriptor: int, path: Path) -> None:
 
 def read_trusted(path: str | os.PathLike[str]) -> str:
     """The text of a file that only this user, or root, can have written: no link, and no folder open to others."""
-    target = Path(path)
     try:
-        descriptor = os.open(target, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(trusted_path(path, last_link=False), os.O_RDONLY | _CAREFULLY)
     except OSError as error:
-        reason = "it is a symbolic link; name the file itself" if target.is_symlink() else error.strerror
-        raise FileRefused(f"{path} cannot be read: {reason}.") from None
+        raise FileRefused(f"{path} cannot be read: {error.strerror}.") from None
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise FileRefused(f"{path} is not a file.")
         require_trusted(path, found)
-        require_trusted_folder(target)
         data = file.read(_MOST + 1)
     if len(data) > _MOST:
         raise FileRefused(f"{path} is too long: more than {_MOST:,} bytes.")
@@ -89,18 +89,54 @@ def read_trusted(path: str | os.PathLike[str]) -> str:
         raise FileRefused(f"{path} is not text in UTF-8.") from None
 
 
-def require_trusted_folder(path: Path) -> None:
-    """Refuse a file if others could put another one in its place."""
-    above = Path(os.path.abspath(path)).parent  # noqa: PTH100 - without following links
-    folder = above.stat()
-    if not folder.st_mode & stat.S_ISVTX:  # in such a folder, only a file's owner can replace it
-        require_trusted(above, folder)
+def trusted_path(path: str | os.PathLike[str], *, last_link: bool) -> str:
+    """The path of a file without links, if nobody but this user and root can put another file there.
+
+    Every folder and every link on the way belongs to one of them, and no other user can write such a folder; one with
+    the sticky bit, such as /tmp, they may write, because they cannot replace what is not theirs in it. OSError where
+    there is no such file. `last_link` allows that the path itself names a link.
+    """
+    waiting = _parts(os.path.abspath(path))  # noqa: PTH100 - links are looked at below, one by one
+    place, links = "/", 0
+    require_trusted(place, os.lstat(place))
+    while waiting:
+        name = waiting.pop()
+        if name == "..":
+            place = os.path.dirname(place)  # noqa: PTH120
+            continue
+        here = os.path.join(place, name)  # noqa: PTH118
+        found = os.lstat(here)
+        require_owner(here, found)
+        if stat.S_ISLNK(found.st_mode):
+            links += 1
+            if links > _MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            if not waiting and not last_link:
+                raise FileRefused(f"{path} cannot be read: it is a symbolic link; name the file itself.")
+            target = os.readlink(here)  # noqa: PTH115
+            place = "/" if target.startswith("/") else place
+            waiting += _parts(target)
+            continue
+        if stat.S_ISDIR(found.st_mode) and not found.st_mode & stat.S_ISVTX:
+            require_trusted(here, found)
+        place = here
+    return place
+
+
+def _parts(path: str) -> list[str]:
+    """The names of a path, the first one last."""
+    return [name for name in reversed(path.split("/")) if name not in {"", "."}]
 
 
 def require_trusted(path: str | os.PathLike[str], found: os.stat_result) -> None:
     """Refuse what another user owns or can write."""
-    if found.st_uid not in {0, os.geteuid()}:
-        raise FileRefused(f"{path} belongs to another user; its owner must be you or root.")
+    require_owner(path, found)
     if found.st_mode & 0o022:
         mode = stat.S_IMODE(found.st_mode)
         raise FileRefused(f"Others can write {path} (mode {mode:o}); run: chmod go-w {path}")
+
+
+def require_owner(path: str | os.PathLike[str], found: os.stat_result) -> None:
+    """Refuse what another user owns."""
+    if found.st_uid not in {0, os.geteuid()}:
+        raise FileRefused(f"{path} belongs to another user; its owner must be you or root.")
