@@ -9,6 +9,8 @@ from typing import Final
 
 UNPACKED: Final = Path(__file__).parents[2] / ".venv" / "unpacked"
 _POSTGRES: Final = "/usr/lib/postgresql/15/bin"
+ZSH_FUNCTIONS: Final = "/usr/share/zsh/functions"
+FISH_FUNCTIONS: Final = "/usr/share/fish/functions"
 
 # The programs that tests run, by the package that has them. Those of PostgreSQL have a path, for pgBackRest must know
 # their version.
@@ -20,15 +22,21 @@ PACKAGES: Final[dict[str, tuple[str, ...]]] = {
     "pgbackrest": ("pgbackrest",),
     "postgresql-15": (f"{_POSTGRES}/initdb", f"{_POSTGRES}/pg_ctl", f"{_POSTGRES}/postgres"),
     "postgresql-client-15": (f"{_POSTGRES}/psql",),
+    "zsh": ("zsh",),
+    "zsh-common": (ZSH_FUNCTIONS,),
+    "fish": ("fish",),
+    "fish-common": (FISH_FUNCTIONS,),
 }
 
 
 def find(name: str) -> Path | None:
-    """The program, installed or unpacked."""
+    """The program or the folder, installed or unpacked."""
+    if name.startswith("/") and Path(name).is_dir():
+        return Path(name)
     installed = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin")))
     if installed is not None:
         return Path(installed)
-    places = [UNPACKED / place for place in (name.lstrip("/"), f"usr/bin/{name}", f"usr/sbin/{name}")]
+    places = [UNPACKED / place for place in (name.lstrip("/"), f"bin/{name}", f"usr/bin/{name}", f"usr/sbin/{name}")]
     return next((place for place in places if place.exists()), None)
 
 

@@ -69,7 +69,7 @@ def _missing(package: str) -> list[str]:
         program = find(name)
         if program is None:
             missing.append(name)
-        elif UNPACKED in program.parents:
+        elif UNPACKED in program.parents and program.is_file():
             told = _run("ldd", str(program), env=environment(program))
             missing += re.findall(r"^\s*(\S+) => not found", told, re.MULTILINE)
     return missing

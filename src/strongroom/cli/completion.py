@@ -6,6 +6,7 @@ A locked agent is not unlocked for it: then there are no names.
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import Any, Final
 
 from strongroom.cli import terminal
@@ -37,9 +38,14 @@ compdef _strongroom strongroom
     "fish": """\
 function __strongroom_words
     set -l words (commandline -opc) (commandline -ct)
-    strongroom completion --at (math (count $words) - 1) -- $words 2>/dev/null
+    set -l found (strongroom completion --plain --at (math (count $words) - 1) -- $words 2>/dev/null)
+    if test (count $found) -gt 0
+        printf '%s\\n' $found
+    else
+        __fish_complete_path (commandline -ct)
+    end
 end
-complete -c strongroom -a '(__strongroom_words)'
+complete -c strongroom -f -a '(__strongroom_words)'
 """,
 }
 _TAKES_AN_ITEM: Final = frozenset({"get", "totp", "copy", "edit", "rm", "history"})
@@ -55,13 +61,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "~/.config/fish/completions/strongroom.fish"
     )
     parser.add_argument("--at", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--plain", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("words", nargs="+", metavar="SHELL", help="bash, zsh or fish")
     parser.set_defaults(run=_completion)
 
 
 def _completion(options: argparse.Namespace) -> int:
     if options.at is not None:
-        for one in complete(options.at, options.words):
+        for one in complete(options.at, options.words, plain=options.plain):
             terminal.print_line(one)
         return 0
     if len(options.words) != 1 or options.words[0] not in _SCRIPTS:
@@ -70,10 +77,13 @@ def _completion(options: argparse.Namespace) -> int:
     return 0
 
 
-def complete(at: int, words: list[str]) -> list[str]:
-    """What may stand at a place of a command line; `words` begin with the name of the program."""
-    words = [_unquoted(one) for one in words]
-    before, begun = words[1:at], words[at] if at < len(words) else ""
+def complete(at: int, words: list[str], *, plain: bool) -> list[str]:
+    """What may stand at a place of a command line; `words` begin with the name of the program.
+
+    With `plain` those before the place have no quotes any more, as fish gives them.
+    """
+    before = words[1:at] if plain else [_unquoted(one) for one in words[1:at]]
+    begun = _unquoted(words[at]) if at < len(words) else ""
     if not before:
         return _beginning(_commands(), begun)
     command, given = before[0], [one for one in before[1:] if not one.startswith("-")]
@@ -129,13 +139,16 @@ def _items() -> list[dict[str, Any]]:
 
 
 def _names(begun: str) -> list[str]:
-    """Titles, and references where one is begun. A title that several items have is named with its vault."""
+    """Titles, and references where one is begun. A title that several items have is named with its vault.
+
+    So is every title, where something with a `/` is begun.
+    """
     items = _items()
     if begun.startswith("sr:"):
         return [one["reference"] for one in items]
-    titles = [one["title"] for one in items]
+    titles = Counter(one["title"] for one in items)
     return [
-        one["title"] if titles.count(one["title"]) == 1 else f"{one['vault']}/{one['title']}"
+        one["title"] if titles[one["title"]] == 1 and "/" not in begun else f"{one['vault']}/{one['title']}"
         for one in items
         if one["title"] and not one["title"].startswith("-")  # which a command would take for an option
     ]
@@ -147,7 +160,7 @@ def _fields(name: str) -> list[str]:
 
 
 def _unquoted(word: str) -> str:
-    """A word as bash gives it: with its quotes and backslashes."""
+    """A word as bash and zsh give it: with its quotes and backslashes."""
     import shlex
 
     for closing in ("", '"', "'"):
