@@ -287,3 +287,79 @@ def test_escapes_of_keepass_csv() -> None:
     [other] = items(read("keepass-csv", '"Group","Title","Username","Password"\n"R","A","dom\\ada","p""1\\"\n'))
     assert isinstance(other, Login)
     assert (other.username, other.password) == ("dom\\ada", 'p"1\\')
+
+
+def _twins(name: str, raw: dict[str, Any]) -> list[tuple[str, Item]]:
+    """Two items that have one id in a file, as they are stored."""
+    listed = [raw | {"title": "A", "name": "A"}, raw | {"title": "B", "name": "B"}] if raw else [{}, {}]
+    whole: Any = {"encrypted": False, "items": listed} if name == "bitwarden" else {"accounts": [{"items": listed}]}
+    if name == "cxf":
+        links = [{"item": raw["id"]}] if raw else []
+        whole["accounts"][0]["collections"] = [{"id": "Yw", "title": "Folder", "items": links}]
+    return stored(items(read(name, json.dumps(whole))))
+
+
+@pytest.mark.parametrize("raw", [{"id": "WA"}, {}])
+@pytest.mark.parametrize("name", ["cxf", "bitwarden"])
+def test_items_of_one_id_are_written_with_two(name: str, raw: dict[str, Any]) -> None:
+    """Each is known by its own source after an export, in any order and alone; ids in the export are unique."""
+    twins = _twins(name, raw)
+    for chosen in (twins, twins[::-1], twins[1:], twins[:1]):
+        written = json.loads(WRITERS[name](chosen, NOW))
+        listed = written["items"] if name == "bitwarden" else written["accounts"][0]["items"]
+        ids = [one["id"] for one in listed if "id" in one]
+        assert len(ids) == len(set(ids)) >= len(listed) - (0 if raw else 1)
+        again = items(read(name, json.dumps(written)))
+        assert [one.to_stored() for one in again] == [one.to_stored() for _, one in chosen]
+        plan = make_plan(again, [Stored(*pair) for pair in twins])
+        assert (plan.new, plan.known) == ([], len(chosen))
+
+
+@pytest.mark.parametrize("name", ["cxf", "bitwarden"])
+def test_copies_in_two_vaults_are_written_with_two_ids(name: str) -> None:
+    """A file that was imported to two vaults: an export of both has unique ids, and every copy its own folders."""
+    [(uid, one), (other, _)] = _twins(name, {"id": "WA"})
+    copy = Item.from_stored(one.to_stored() | {"folders": ["Another"]})
+    written = json.loads(WRITERS[name]([(uid, one), (other, copy)], NOW))
+    listed = written["items"] if name == "bitwarden" else written["accounts"][0]["items"]
+    assert len({one["id"] for one in listed}) == 2
+    first, second = items(read(name, json.dumps(written)))
+    assert (first.folders, second.folders) == (one.folders, ["Another"])
+    assert [item.source.id for item in (first, second) if item.source is not None] == ["WA", "WA#2"]
+
+
+KEEPASS_GROUPS = """<KeePassFile><Root><Group><Name>Database</Name><Notes>of all</Notes>
+<Group><Name>Outer</Name><Notes>of outer</Notes><Tags>t</Tags><Group><Name>Inner</Name><Notes> </Notes>
+<Entry><UUID>1</UUID></Entry><Entry><UUID>2</UUID></Entry></Group></Group>
+<Group><Name>Empty</Name><Notes>of nobody</Notes></Group></Group></Root></KeePassFile>"""
+
+
+def test_notes_of_keepass_groups_are_kept() -> None:
+    """With the first entry below the group, once; those of a group without any are told as left out."""
+    found = read("keepass-xml", KEEPASS_GROUPS)
+    first, second = [one for one in found if isinstance(one, Item)]
+    assert first.folders == second.folders == ["Outer/Inner"]
+    assert first.source is not None
+    assert second.source is not None
+    assert first.source.rest["groups"] == [
+        {"group": "Database", "inner": [{"name": "Notes", "text": "of all"}]},
+        {"group": "Outer", "inner": [{"name": "Notes", "text": "of outer"}, {"name": "Tags", "text": "t"}]},
+    ]
+    assert "groups" not in second.source.rest
+    assert [one.sentence for one in found if isinstance(one, Problem)] == [
+        "The group 'Empty' has notes and no entries; it was left out."
+    ]
+
+
+def test_what_a_field_of_onepassword_has_besides_is_kept() -> None:
+    """The provider of an email address, and the description of a vault."""
+    email = {"id": "e", "title": "Mail", "value": {"email": {"email_address": "a@b.example", "provider": "gmail"}}}
+    raw = {"uuid": "u", "categoryUuid": "003", "details": {"sections": [{"title": "", "fields": [email]}]}}
+    vault = {"attrs": {"name": "V", "desc": "about"}, "items": [raw | {"overview": {"title": "T"}}]}
+    data = corpora.zipped({"export.data": json.dumps({"accounts": [{"vaults": [vault]}]}).encode()})
+    [item] = items(read("1pux", data))
+    assert [(one.label, one.value) for one in item.fields] == [("Mail", "a@b.example")]
+    assert item.source is not None
+    [section] = item.source.rest["details"]["sections"]
+    assert section["fields"] == [{"id": "e", "title": "Mail", "value": {"email": {"provider": "gmail"}}}]
+    assert item.source.rest["vaultDescription"] == "about"

@@ -35,7 +35,7 @@ from strongroom.items.formats.common import (
     text_of,
 )
 from strongroom.items.formats.encoding import b64url, from_b64url
-from strongroom.items.formats.overlay import overlay, with_overlay
+from strongroom.items.formats.overlay import SourceIds, is_numbered, overlay, with_overlay
 from strongroom.items.types import (
     CONCEALED,
     STRING,
@@ -232,10 +232,10 @@ def write(items: Iterable[tuple[str, Item]], _now: int) -> bytes:
     """A plain file. The items come with the uids of their documents."""
     folders: dict[str, str] = {}
     listed = []
+    ids = SourceIds(NAME)
     for uid, item in items:
         source = item.source if item.source is not None and item.source.format == NAME else None
-        identifier = uid if source is None else source.id.partition("#")[0]
-        made = _write_item(uid, item, identifier, source)
+        made = _write_item(uid, item, ids.of(item), source)
         made["folderId"] = None
         if item.folders:
             name = _folder_name(item)
@@ -256,13 +256,16 @@ def _folder_id(name: str) -> str:
     return str(uuid.UUID(hex=source_id("folder", name), version=4))
 
 
-def _write_item(uid: str, item: Item, identifier: str, source: Source | None) -> dict[str, Any]:
+def _write_item(uid: str, item: Item, own_id: str | None, source: Source | None) -> dict[str, Any]:
+    identifier = uid if own_id is None else own_id
+    if own_id is not None and is_numbered(own_id):
+        identifier = str(uuid.UUID(hex=source_id("item", own_id), version=4))
     made: dict[str, Any] = _made(item, identifier)
     if source is not None and well_formed(source.changes):
         made = _listed_again(applied(_keyed(made), source.changes))
     again = to_item(made)
     again.folders = [folder(*_folder_name(item).split("/"))] if item.folders else []
-    if kept := overlay(uid, item, again, NAME):
+    if kept := overlay(uid, item, again, NAME, None if made.get("id") == own_id else own_id):
         made["strongroom"] = kept
     return made
 

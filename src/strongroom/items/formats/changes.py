@@ -10,6 +10,7 @@ apply: no old value comes back.
 from __future__ import annotations
 
 import copy
+from collections import Counter
 from typing import Any, TypeAlias
 
 Change: TypeAlias = dict[str, Any]  # "at": the path; "from": what was made there; "to": what the original has
@@ -75,11 +76,11 @@ def by_name(listed: Any, member: str) -> Any:
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         return listed
     found: dict[str, Any] = {}
+    numbers: Counter[str] = Counter()
     for one in listed:
-        name, number = str(one.get(member)), 1
-        while f"{name}#{number}" in found:
-            number += 1
-        found[f"{name}#{number}"] = one
+        name = str(one.get(member))
+        numbers[name] += 1
+        found[f"{name}#{numbers[name]}"] = one
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections import deque
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, BinaryIO, Final
@@ -30,7 +31,7 @@ from strongroom.items.formats.common import (
     text_of,
 )
 from strongroom.items.formats.encoding import b64url
-from strongroom.items.formats.overlay import overlay, with_overlay
+from strongroom.items.formats.overlay import SourceIds, is_numbered, overlay, with_overlay
 from strongroom.items.types import (
     CONCEALED,
     STRING,
@@ -288,9 +289,11 @@ def write(items: Iterable[tuple[str, Item]], now: int) -> bytes:
     """A file with one account. The items come with the uids of their documents; `now` is in seconds since 1970."""
     made: list[dict[str, Any]] = []
     root: dict[str, Any] = {}
+    ids = SourceIds(NAME)
     for uid, item in items:
-        identifier = _identifier(uid, item)
-        made.append(_write_item(uid, item, identifier))
+        own_id = ids.of(item)
+        identifier = _identifier(uid, own_id)
+        made.append(_write_item(uid, item, identifier, own_id))
         for path in item.folders:
             place = root
             for name in folder_names(path):
@@ -325,22 +328,22 @@ def _collections(place: dict[str, Any], path: str) -> list[dict[str, Any]]:
     return found
 
 
-def _identifier(uid: str, item: Item) -> str:
-    if item.source is not None and item.source.format == NAME:
-        return item.source.id.partition("#")[0]
+def _identifier(uid: str, own_id: str | None) -> str:
+    if own_id is not None:
+        return b64url(bytes.fromhex(source_id("item", own_id))) if is_numbered(own_id) else own_id
     try:
         return b64url(uuid.UUID(uid).bytes)
     except ValueError:
         return b64url(uid.encode()[:64])
 
 
-def _write_item(uid: str, item: Item, identifier: str) -> dict[str, Any]:
+def _write_item(uid: str, item: Item, identifier: str, own_id: str | None) -> dict[str, Any]:
     made: dict[str, Any] = _made(item, identifier)
     if item.source is not None and item.source.format == NAME and well_formed(item.source.changes):
         made = _listed(applied(_keyed(made), item.source.changes))
     again = to_item(made)
     again.folders = item.folders
-    if kept := overlay(uid, item, again, NAME):
+    if kept := overlay(uid, item, again, NAME, None if made.get("id") == own_id else own_id):
         made["extensions"] = [*items_of(made.get("extensions")), {"name": EXTENSION, "item": kept}]
     return made
 
@@ -379,12 +382,12 @@ def _credentials(item: Item) -> list[dict[str, Any]]:
     source = item.source
     if source is None or source.format != NAME or not source.order:
         return made
-    ordered = []
-    for kind in source.order:
-        for one in [one for one in made if one.get("type") == kind][:1]:
-            made.remove(one)
-            ordered.append(one)
-    return ordered + made
+    waiting: dict[str, deque[int]] = {}  # places in the list, by type
+    for place, one in enumerate(made):
+        waiting.setdefault(str(one.get("type")), deque()).append(place)
+    first = [waiting[kind].popleft() for kind in source.order if waiting.get(kind)]
+    left = sorted(place for places in waiting.values() for place in places)
+    return [made[place] for place in [*first, *left]]
 
 
 def _typed(item: Item) -> Iterator[dict[str, Any]]:

@@ -36,7 +36,7 @@ CSV_NAME: Final = "keepass-csv"
 _DEEPEST: Final = 100
 _MOST_TAGS: Final = 4_000_000
 _STANDARD: Final = {"Title": "title", "UserName": "username", "Password": "password", "Notes": "notes"}
-_NO_ENTRY: Final = {"History", "AutoType", "CustomData"}
+_ABOUT: Final = frozenset({"Notes", "Tags", "CustomData"})  # of a group: kept with its first entry
 
 
 class _Node:
@@ -119,25 +119,34 @@ def read(file: BinaryIO, _password: Password | None = None) -> Iterator[Found]:
     meta = tree.first("Meta")
     binaries = _Binaries(_all(tree.first("Meta", "Binaries"), "Binary"))
     bin_ = "" if meta is None else meta.value("RecycleBinUUID")
-    return checked(_groups(root, [], bin_, binaries))
+    return checked(_groups(root, [], bin_, binaries, []))
 
 
 def _all(node: _Node | None, name: str) -> list[_Node]:
     return [] if node is None else [one for one in node.inner if one.name == name]
 
 
-def _groups(node: _Node, path: list[str], bin_: str, binaries: _Binaries) -> Iterator[Found]:
+def _groups(
+    node: _Node, path: list[str], bin_: str, binaries: _Binaries, about: list[dict[str, Any]]
+) -> Iterator[Found]:
+    """The entries of groups. What a group says of itself, `about`, is kept with the first entry below it."""
     for group in _all(node, "Group"):
+        name = group.value("Name")
         if bin_ and group.value("UUID") == bin_:
             count = sum(1 for _ in _entries_below(group))
             if count:
                 yield Problem(f"The recycle bin of KeePass was left out: it has {count:,} entries.")
             continue
-        here = [*path, group.value("Name")]
+        if said := [one.as_json() for one in group.inner if one.name in _ABOUT and (one.inner or one.text.strip())]:
+            if next(_entries_below(group), None) is None:
+                yield Problem(f"The group {name[:60]!r} has notes and no entries; it was left out.")
+            else:
+                about.append({"group": name, "inner": said})
+        here = [*path, name]
         for entry in _all(group, "Entry"):
             # the outermost group is the database itself
-            yield from _entry(entry, folder(*here[1:]) if len(here) > 1 else "", binaries)
-        yield from _groups(group, here, bin_, binaries)
+            yield from _entry(entry, folder(*here[1:]), binaries, about)
+        yield from _groups(group, here, bin_, binaries, about)
 
 
 def _entries_below(group: _Node) -> Iterator[_Node]:
@@ -146,7 +155,7 @@ def _entries_below(group: _Node) -> Iterator[_Node]:
         yield from _entries_below(inner)
 
 
-def _entry(entry: _Node, within: str, binaries: _Binaries) -> Iterator[Found]:
+def _entry(entry: _Node, within: str, binaries: _Binaries, about: list[dict[str, Any]]) -> Iterator[Found]:
     held_all = [(one.value("Key"), one.first("Value")) for one in _all(entry, "String")]
     if any(held is not None and _is_encrypted(held) for _, held in held_all):
         titles = [held.text for name, held in held_all if name == "Title" and held and not _is_encrypted(held)]
@@ -183,7 +192,10 @@ def _entry(entry: _Node, within: str, binaries: _Binaries) -> Iterator[Found]:
     rest = [one.as_json() for one in entry.inner if one.name not in known and (one.inner or one.text.strip())]
     times = [one.as_json() for one in (entry.first("Times") or _Node("", {})).inner if one.text.strip()]
     times = [one for one in times if one["name"] not in {"CreationTime", "LastModificationTime"}]
-    kept = ({"entry": rest} if rest else {}) | ({"times": times} if times else {})
+    kept: dict[str, Any] = ({"entry": rest} if rest else {}) | ({"times": times} if times else {})
+    if about:
+        kept["groups"] = [*about]
+        about.clear()
     identifier = entry.value("UUID") or source_id(within, item.title, item.username, *item.urls)
     yield from problems
     yield sourced(_as_note(item), NAME, identifier, kept)

@@ -139,6 +139,7 @@ def _accounts(accounts: list[Any], archive: Archive) -> Iterator[Found]:
         for vault in _listed(account, "vaults"):
             attributes = vault.get("attrs") if isinstance(vault, dict) else None
             name = attributes.get("name") if isinstance(attributes, dict) else None
+            about = attributes.get("desc") if isinstance(attributes, dict) else None
             for listed in _listed(vault, "items"):
                 number += 1
                 raw = listed.get("item", listed) if isinstance(listed, dict) else listed
@@ -153,6 +154,8 @@ def _accounts(accounts: list[Any], archive: Archive) -> Iterator[Found]:
                         continue
                     reader = _Reader(copy.deepcopy(raw), archive)
                     item = reader.read(name if isinstance(name, str) else "")
+                    if isinstance(about, str) and about and item.source is not None:
+                        item.source.rest["vaultDescription"] = about
                 except (msgspec.ValidationError, RecursionError):
                     yield Problem(f"{named(title, number)} is not an item of 1Password.")
                     continue
@@ -267,6 +270,9 @@ class _Reader:
             return False
         if text and not self._member(identifier, text):
             self._item.fields.append(Field(label=label, value=text, type=_type(kind), section=section))
+        if kind == "email" and isinstance(value, dict):
+            value.pop("email_address", None)
+            return not value.get("provider")
         return True
 
     def _member(self, identifier: str, text: str) -> bool:
