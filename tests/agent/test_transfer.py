@@ -125,7 +125,7 @@ def test_an_export_is_asked_for_and_replaces_nothing(ada: Person, tmp_path: Path
 
 @pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed")
 def test_a_password_store(ada: Person, tmp_path: Path) -> None:
-    """The entries of `pass`, decrypted by the real gpg; links in the store are not followed."""
+    """The entries of `pass`, decrypted by the real gpg; links in the store are told, and not followed."""
     home, store = tmp_path / "gnupg", tmp_path / "store"
     home.mkdir(mode=0o700)
     environment = {"GNUPGHOME": str(home)}
@@ -138,9 +138,22 @@ def test_a_password_store(ada: Person, tmp_path: Path) -> None:
     (store / "web").mkdir(parents=True)
     to = ("--trust-model", "always", "--encrypt", "--recipient", "ada@example.com", "--output")
     gpg(*to, str(store / "web" / "site.gpg"), stdin=f"{CANARY}\nuser: ada\n")
-    (store / "outside.gpg").symlink_to(tmp_path / "elsewhere")
+    gpg(*to, str(tmp_path / "elsewhere.gpg"), stdin="not for us\n")
+    (tmp_path / "folder").mkdir()
+    links = {"alias.gpg": "web/site.gpg", "outside.gpg": "../elsewhere.gpg", "nothing.gpg": "none", "far": "../folder"}
+    for name, target in links.items():
+        (store / name).symlink_to(target)
     told = ada.json("import", str(store), "--vault", "Pass", **environment)
-    assert (told["format"], told["types"], told["problems"]) == ("pass", {"login": 1}, [])
+    assert (told["format"], told["types"]) == ("pass", {"login": 1})
+    away = "was left out: it leads out of the store, or to nothing."
+    assert sorted(told["problems"]) == [
+        "The link 'alias' was left out; it leads to 'web/site', which has its own name.",
+        f"The link 'far' {away}",
+        f"The link 'nothing' {away}",
+        f"The link 'outside' {away}",
+    ]
+    for name in links:
+        (store / name).unlink()
     assert ada.said("get", "sr://Pass/site/username") == "ada\n"
     assert ada.said("get", "sr://Pass/site") == f"{CANARY}\n"
     (store / "bad.gpg").write_bytes(b"no message")

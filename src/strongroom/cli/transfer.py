@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from strongroom.items import Item
-    from strongroom.items.formats import Found, Plan
+    from strongroom.items.formats import Found, Plan, Problem
 
 PASS: Final = "pass"  # noqa: S105 - the name of a program
 _FORMATS: Final = (
@@ -143,17 +143,19 @@ def _file(path: str, most: int) -> Iterator[BinaryIO]:
         raise CommandFailed(f"Cannot read the file {path}: {error.strerror}.") from None
 
 
-def _pass_entries(store: Path) -> Iterator[tuple[str, bytes | None]]:
-    """The entries of a password store, decrypted by gpg one after the other. Links are not followed."""
+def _pass_entries(store: Path) -> Iterator[tuple[str, bytes | None] | Problem]:
+    """The entries of a password store, decrypted by gpg one after the other. Links are told, and not followed."""
     if not store.is_dir():
         raise CommandFailed(f"{store} is not a directory of pass.")
     found = []
     for folder, names, leaves in os.walk(store):
         names[:] = sorted(name for name in names if not name.startswith("."))
+        found += [Path(folder) / name for name in names if (Path(folder) / name).is_symlink()]
         found += [Path(folder) / leaf for leaf in sorted(leaves) if leaf.endswith(".gpg")]
     worked, failures = False, 0
     for path in found:
         if path.is_symlink():
+            yield _told_link(store, path)
             continue
         command = ["gpg", "--quiet", "--yes", "--decrypt", "--output", "-", "--", str(path.resolve())]
         try:
@@ -165,6 +167,18 @@ def _pass_entries(store: Path) -> Iterator[tuple[str, bytes | None]]:
         if not worked and failures == _GIVE_UP:
             raise CommandFailed("gpg decrypts none of the entries: is its secret key here? Nothing was added.", 1)
         yield name, done.stdout if done.returncode == 0 else None
+
+
+def _told_link(store: Path, path: Path) -> Problem:
+    """What becomes of a link: what it leads to comes under its own name, if it is in the store."""
+    from strongroom.items.formats import Problem
+
+    name = path.relative_to(store).as_posix().removesuffix(".gpg")
+    target, root = path.resolve(), store.resolve()
+    if target.is_relative_to(root) and target.exists():
+        other = target.relative_to(root).as_posix().removesuffix(".gpg")
+        return Problem(f"The link {name!r} was left out; it leads to {other!r}, which has its own name.")
+    return Problem(f"The link {name!r} was left out: it leads out of the store, or to nothing.")
 
 
 def _add(plan: Plan, vault: str, bar: terminal.Bar) -> None:

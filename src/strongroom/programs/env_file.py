@@ -1,4 +1,9 @@
-"""Files of environment variables: NAME=value, one a line. Nothing is expanded and nothing is run."""
+"""Files of environment variables: NAME=value, one a line. Nothing is expanded and nothing is run.
+
+It is a grammar of our own, and strict: one doubtful line refuses the file, because a program would run with a wrong
+environment. The importer `items.formats.dotenv` reads files of other programs instead: values of several lines, names
+that no shell takes, and of a file with a bad line all others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Files of variables, `.env`: each variable becomes a secret."""
+"""Files of variables, `.env`: each variable becomes a secret.
+
+They are written for other programs, and one bad line costs no other. `programs.env_file`, which reads files of our own,
+is stricter.
+"""
 
 from __future__ import annotations
 

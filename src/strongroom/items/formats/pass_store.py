@@ -20,9 +20,9 @@ _USERNAME: Final = {"user", "username", "login", "email"}
 _URL: Final = {"url", "uri", "website", "site", "link"}
 
 
-def read(entries: Iterable[tuple[str, bytes | None]]) -> Iterator[Found]:
+def read(entries: Iterable[tuple[str, bytes | None] | Problem]) -> Iterator[Found]:
     """The items of a store: the name of each entry, such as `web/github.com`, and its text, or None for a failure."""
-    return checked(_read(name, data) for name, data in entries)
+    return checked(one if isinstance(one, Problem) else _read(*one) for one in entries)
 
 
 def _read(name: str, data: bytes | None) -> Found:
