@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import pytest
 
 from tests.agent.person import PASSWORD, Person
-from tests.support.sampling import LONG
+from tests.items.corpora import zipped
+from tests.items.encrypted_exports import protected
+from tests.support.sampling import LONG, some
 from tests.support.waiting import until
 
 COUNT = 50 if LONG else 16
@@ -113,6 +119,86 @@ def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
     canaries += [PASSWORD, token]
     assert holding(person.home, canaries) == []
     assert holding(temporary, canaries) == []
+    assert [*temporary.iterdir()] == []
+
+
+def bitwarden(values: list[str]) -> dict[str, Any]:
+    """A plain export, with an item that is none."""
+    good = [{"id": one[:9], "type": 1, "name": "B", "login": {"password": one, "totp": one}} for one in values[1:]]
+    return {"encrypted": False, "items": [*good, {"type": 1, "name": ["B"], "login": {"password": values[0]}}]}
+
+
+def cxf(values: list[str]) -> str:
+    """A file of CXF."""
+    items = []
+    for one in values:
+        password = {"fieldType": "concealed-string", "value": one}
+        items.append({"id": one[:9], "title": "C", "credentials": [{"type": "basic-auth", "password": password}]})
+    return json.dumps({"accounts": [{"items": [*items, {"title": 5, "credentials": values[0]}]}]})
+
+
+def onepassword(values: list[str]) -> bytes:
+    """A file of 1Password, with a secret in a field and in an attached file."""
+    items = []
+    for one in values:
+        field = {"designation": "password", "fieldType": "P", "value": one}
+        details = {"loginFields": [field], "documentAttributes": {"fileName": "f", "documentId": "d"}}
+        items.append({"uuid": one[:9], "categoryUuid": "001", "overview": {"title": "O"}, "details": details})
+    data = json.dumps({"accounts": [{"vaults": [{"attrs": {"name": "V"}, "items": items}]}]})
+    return zipped({"export.data": data.encode(), "files/d__f": values[0].encode()})
+
+
+def keepass(values: list[str]) -> str:
+    """XML of KeePass."""
+    told = "".join(
+        f"<Entry><UUID>{one[:9]}</UUID><String><Key>Password</Key><Value>{one}</Value></String></Entry>"
+        for one in values
+    )
+    return f"<KeePassFile><Root><Group><Name>D</Name>{told}</Group></Root></KeePassFile>"
+
+
+FILES: dict[str, Callable[[list[str]], str | bytes]] = {
+    "bitwarden": lambda values: json.dumps(bitwarden(values)),
+    "bitwarden, encrypted": lambda values: json.dumps(
+        protected(bitwarden(values), PASSWORD, {"kdfType": 0, "kdfIterations": 1000})
+    ),
+    "cxf": cxf,
+    "1pux": onepassword,
+    "keepass-xml": keepass,
+    "keepass-csv": lambda values: "Title,Username,Password\n" + "".join(f"K,u{one[:9]},{one}\n" for one in values),
+    "chrome": lambda values: "name,url,username,password\n" + "".join(f"S,h,{one[:9]},{one}\n" for one in values),
+    "firefox": lambda values: (
+        "url,username,password,guid\n" + "".join(f"https://a.example,u,{one},{one[:9]}\n" for one in values)
+    ),
+    "safari": lambda values: (
+        "Title,URL,Username,Password,Notes,OTPAuth\n"
+        + "".join(f"T,https://a.example,{one[:9]},{one},{one},{one}\n" for one in values)
+    ),
+    "dotenv": lambda values: "".join(f"V{number}={one}\n" for number, one in enumerate(values)) + f"bad {values[0]}\n",
+}
+
+
+@pytest.mark.parametrize("name", some(FILES))
+def test_no_secret_of_an_importer_is_seen_outside(person: Person, tmp_path: Path, name: str) -> None:
+    """Fifty in a file of each format: a dry run, the import and an export; also of what cannot be imported."""
+    canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(50)]
+    data = FILES[name](canaries)
+    temporary, given = tmp_path / "temporary", tmp_path / "given"
+    temporary.mkdir()
+    given.write_bytes(data if isinstance(data, bytes) else data.encode())
+    place = {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(temporary), "PYTHONNODEBUGRANGES": "1"}
+    words = ["import", str(given), "--format", name.partition(",")[0]]
+    words += ["--password", "-"] if "encrypted" in name else []
+    watch = Watch([*canaries, PASSWORD])
+    with watch.watching():
+        told = [person.run(*words, *more, stdin=f"{PASSWORD}\n", **place) for more in (["--dry-run"], [], ["--json"])]
+        out = person.said("export", "-", "--yes", **place)
+    assert [done.returncode for done in told] == [0, 0, 0]
+    assert [one for one in canaries for done in told if one in done.stdout + done.stderr] == []
+    assert sum(one in out for one in canaries) >= 49  # one is in what was left out
+    assert watch.seen == set()
+    assert watch.looks > 3
+    assert holding(person.home, [*canaries, PASSWORD]) == []
     assert [*temporary.iterdir()] == []
 
 
