@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-import pytest
-
 from tests.agent.person import PASSWORD, Person
 from tests.items.corpora import zipped
 from tests.items.encrypted_exports import protected
