@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.client import Client, Locked, RolledBack, WeakParameters, keep_both
+from strongroom.client import Client, Locked, RolledBack, Tampered, WeakParameters, keep_both
 from strongroom.client.format import derive, seal
 from strongroom.client.format.derive import Floor
 from strongroom.client.format.keyring_body import MOST_PAST
@@ -94,6 +94,30 @@ def test_a_client_goes_on_when_its_replica_has_compared_a_restore(devices: Devic
     assert notes.get(gone.uid, deleted=True).deleted
     devices.here.client.rotate_keys(PASSWORD)
     assert len(list(notes)) == 3
+
+
+def test_a_saved_session_goes_on_when_another_program_has_compared_a_restore(devices: Devices) -> None:
+    """What it has seen is of before the restore, and the replica has the new epoch already."""
+    here, core = devices.here, devices.here.client._core
+    vault = here.client.vault("v")
+    notes = vault.collection("notes")
+    notes.create("kept")
+    devices.sync()
+    devices.place.backup()
+    notes.create("since the backup")
+    devices.sync()
+    email = core.email or ""
+    saved = core.device.memory(email, {vault.uid})
+    devices.place.clock.pass_(5)
+    devices.place.restore()
+    here.replica.sync()
+    here.replica.close()
+    core.device.remember(email, saved)  # as a session does that was saved before the restore
+    with pytest.raises((RolledBack, Tampered)):
+        list(notes)
+    here.replica = here.client.open_replica(here.path)
+    here.replica.sync()
+    assert sorted(str(note.value) for note in notes) == ["kept", "since the backup"]
 
 
 def test_a_client_still_misses_what_its_replica_never_had(devices: Devices) -> None:

@@ -47,6 +47,7 @@ class KnownVault(Struct, frozen=True, array_like=True):
     clock: int
     data: str | None  # of its blob
     order: int
+    epoch: str = ""  # that of the server; empty where an earlier release has saved it
 
 
 class Memory(Struct, frozen=True, kw_only=True):
@@ -144,7 +145,8 @@ class Device:
         if known is not None:
             rollback.check_blob(known.version, known.data, vault.version, vault.data)
         self._order += 1
-        self._vaults[vault.uid] = KnownVault(vault.version, vault.updated_at, vault.data, self._order)
+        known = KnownVault(vault.version, vault.updated_at, vault.data, self._order, vault.epoch)
+        self._vaults[vault.uid] = known
 
     def forget_vault(self, uid: str) -> None:
         """Forget a vault that was deleted by this client."""

@@ -65,7 +65,6 @@ class RestoreReconciliation:
             self._file.vaults.put(
                 msgspec.structs.replace(self._vault_record, cursor=max(cursor, self._vault_record.clock), start=None)
             )
-        self._local.restored.add(self._scope.vault)
         return came
 
     def compare_rows(self, rows: list[Document]) -> Effects[int]:
@@ -124,22 +123,24 @@ class RestoreReconciliation:
 def update_device(local: Local) -> None:
     """Let the client outside the replica go on with a restored server too, once everything was compared and sent again.
 
-    It forgets nothing of what the replica had not seen: a document of which it saw a later version stays refused.
+    Another program with this replica may have done that, before this one has continued a saved session. The client
+    forgets nothing of what the replica had not seen: a document of which it saw a later version stays refused.
     """
     file, device = local.file, local.core.device
-    for uid in local.restored:
-        vault = file.vaults.get(uid)
-        if vault is None:
+    for vault in file.vaults.all():
+        uid, seen = vault.uid, device.vault(vault.uid)
+        before = {local.epochs.get(uid, ""), "" if seen is None else seen.epoch}
+        local.epochs[uid] = vault.epoch
+        if before <= {"", vault.epoch}:
             continue
         compared: dict[str, KnownDocument] = {}
         for key, known in device.rows(uid).items():
             row, entry = file.documents.get(uid, key), file.outbox.get(uid, key)
             if row is None or max(row.version, 0 if entry is None else entry.floor) < known.row.version:
                 continue
-            seen = SeenRow(row.version, row.hmac or "")
+            found = SeenRow(row.version, row.hmac or "")
             deleted = file.documents.is_deleted(uid, key)
             compared[key] = KnownDocument(
-                seen, seal.link(row), row.collection, row.created_at, row.updated_at, deleted, 0
+                found, seal.link(row), row.collection, row.created_at, row.updated_at, deleted, 0
             )
-        device.replace_vault(uid, KnownVault(vault.version, vault.clock, vault.data, 0), compared)
-    local.restored.clear()
+        device.replace_vault(uid, KnownVault(vault.version, vault.clock, vault.data, 0, vault.epoch), compared)

@@ -34,7 +34,8 @@ class Local:
         self.timestamp = 0  # everything up to it was seen, in all vaults
         self.limit = RequestLimit(file)
         self.keyring_gaps = core.keyring_gaps  # those that a report has told
-        self.restored: set[str] = set()  # vaults that were compared with a restored server in a sync that has not ended
+        # The epochs of the server, by vault, that the client outside the replica goes on with.
+        self.epochs = {vault.uid: vault.epoch for vault in file.vaults.all()}
         self.reported = False  # whether the newest sync has returned its report
         core.on_lock.append(self.close)  # without keys there is nothing to read or to write
 
