@@ -77,8 +77,14 @@ export function list(...parts: readonly Item[]): Bytes {
   );
 }
 
+const labels = new Map<string, Bytes>();
+
 /** A list that begins with what it is for. */
-export const items = (label: string, ...parts: readonly Item[]): Bytes => list(`strongroom/${FORMAT}/${label}`, ...parts);
+export function items(label: string, ...parts: readonly Item[]): Bytes {
+  const first = labels.get(label) ?? list(`strongroom/${FORMAT}/${label}`);
+  labels.set(label, first);
+  return join(first, list(...parts));
+}
 
 /** The byte strings of a list; null where it is none. */
 export function splitItems(data: Bytes): Bytes[] | null {
