@@ -49,6 +49,21 @@ export async function sync(): Promise<number[]> {
   return [pulled, pushed];
 }
 
+/** Why a sync fails whose transaction the browser aborts at its first pack, as where there is no room. */
+export async function aborted(): Promise<string> {
+  const { put } = IDBObjectStore.prototype;
+  IDBObjectStore.prototype.put = function (...given) {
+    const request = put.apply(this, given);
+    if (this.name === "heads" || this.name === "data") this.transaction.abort();
+    return request;
+  };
+  try {
+    return await here().sync().then(() => "", String);
+  } finally {
+    IDBObjectStore.prototype.put = put;
+  }
+}
+
 /** What the client itself reads from the server, beside the replica; where it is refused, the name of the error. */
 export async function online(): Promise<unknown> {
   const found: unknown[] = [];

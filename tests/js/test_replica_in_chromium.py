@@ -100,6 +100,23 @@ def test_many_documents_take_few_requests(server: Server, browser: tuple[Page, s
     assert len(again.call("found", "note")) == many
 
 
+def test_a_transaction_that_the_browser_aborts(server: Server, browser: tuple[Page, str]) -> None:
+    """The sync fails, nothing is half written, the storage is not taken for lost, and the next sync brings all."""
+    page, url = browser
+    email, address = unique_email(), f"http://localhost:{server.port}"
+    tab = Tab(page, url, "replica")
+    tab.call("begin", address, email, PASSWORD, "new")
+    tab.call("write", "one")
+    tab.call("sync")
+    with Client(address) as client:
+        client.login(email, PASSWORD)
+        list(client.vault("v").collection("notes").create_many(f"another {number}" for number in range(100)))
+    assert "AbortError" in tab.call("aborted")
+    assert tab.call("kept") == [["one"], 0]
+    assert tab.call("sync") == [100, 0]
+    assert len(tab.call("kept")[0]) == 101
+
+
 def test_packs_hold_what_was_written(browser: tuple[Page, str]) -> None:
     """Records that lie in packs, against a plain map: random and ascending uids, small and large values, deletions."""
     page, url = browser

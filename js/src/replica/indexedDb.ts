@@ -155,7 +155,11 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
           }
         } catch (fault) {
           done.catch(() => undefined);
-          transaction.abort();
+          try {
+            transaction.abort();
+          } catch {
+            await done; // it was aborted before: this says why
+          }
           throw fault;
         }
         await done;
