@@ -7,13 +7,13 @@ import { toContent, toValue } from "../src/format/content.js";
 import { sealBox } from "../src/format/box.js";
 import {
   type Bytes, checkedCursor, checkedInteger, checkedText, compare, fromBase64, fromUrl, isObject, items, join, short,
-  splitItems, toBase64,
+  splitItems, text, toBase64,
 } from "../src/format/encoding.js";
 import { Keyring, readHead } from "../src/format/keyring.js";
 import { encodeBody } from "../src/format/keyringBody.js";
 import { deriveKey, newest, vaultKeys } from "../src/format/keys.js";
 import { collectionKeys } from "../src/format/names.js";
-import { pad, RAW } from "../src/format/padding.js";
+import { JSON_TEXT, pad, RAW } from "../src/format/padding.js";
 import { follows, traceAll } from "../src/format/parents.js";
 import { usePrimitives, webCrypto } from "../src/format/primitives.js";
 import { keyPair, openSealed, sealTo } from "../src/format/publicBox.js";
@@ -33,6 +33,12 @@ test("bytes in a buffer of their own are bytes, and none within JSON", () => {
   new Uint8Array(buffer)[0] = 9;
   assert.deepEqual(toValue(content), Uint8Array.of(1, 2));
   assert.throws(() => toContent({ a: buffer }), (fault) => fault instanceof Invalid && /has bytes at \['a'\]/.test(fault.message));
+});
+
+test("half of a surrogate pair is in no text of JSON, however it is spelled", () => {
+  for (const spelled of ['"\\udbff"', '{"\\uDABC":1}', '["\\udfff\\udbff"]'])
+    assert.throws(() => toValue({ kind: JSON_TEXT, data: text(spelled) }), Tampered);
+  assert.equal(toValue({ kind: JSON_TEXT, data: text('"\\udbff\\udfff"') }), "\u{10ffff}");
 });
 
 test("what is of another type than it must be is refused", () => {

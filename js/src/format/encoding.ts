@@ -187,8 +187,8 @@ export const ascend = (values: readonly (string | number)[]): boolean =>
 
 /** The order of two texts by their code points, or of two numbers. */
 export function compare(one: string | number, other: string | number): number {
-  if (typeof one === "number" || typeof other === "number") return Number(one) - Number(other);
-  const [a, b] = [encoder.encode(one), encoder.encode(other)];
+  if (typeof one === "number") return one - Number(other);
+  const [a, b] = [encoder.encode(one), encoder.encode(other as string)];
   const at = a.findIndex((byte, place) => byte !== b[place]);
   return at < 0 ? a.length - b.length : (a[at] as number) - (b[at] ?? -1);
 }

@@ -203,7 +203,7 @@ export class Keyring implements State {
   /** Whether the password's slot was sealed for this descriptor. */
   takes(descriptor: Descriptor): boolean {
     const associated = toBase64(passwordSlot(this.account, descriptor));
-    return this.#body.slots.some((slot) => slot.type === "password" && slot.associated === associated);
+    return this.#body.slots.some((slot) => slot.associated === associated); // it names the kind of slot too
   }
 
   /** The version after a change: changes of what is not sealed yet are one. */

@@ -67,13 +67,11 @@ export async function readToken(spelled: unknown): Promise<Token> {
 async function read(spelled: unknown): Promise<Token> {
   must(typeof spelled === "string" && spelled.startsWith(PREFIX) && spelled.length <= MOST);
   const raw = fromUrl(spelled.slice(PREFIX.length));
-  must(raw.length >= 4);
   const body = raw.slice(0, -4);
   must(equal(await checksum(body), raw.subarray(-4)));
   let at = 0;
   const take = (length: number): Bytes => {
-    must(at + length <= body.length);
-    at += length;
+    at += length; // what is missing is noticed at the end
     return body.slice(at - length, at);
   };
   const takeText = (): string => {
