@@ -130,8 +130,8 @@ class Matrix:
             yield f"{route}: a route without a row, or a row without a route"
         self._hidden = {name: self.stage.hidden(principal) for name, principal in PRINCIPALS.items()}
         before = await self.stage.inventory()
-        for row in self._rows():
-            for number, (name, principal) in enumerate(PRINCIPALS.items()):
+        for at, row in enumerate(self._rows()):
+            for number, (name, principal) in self._principals(row, at):
                 async for failure in self._play(row, name, principal, number):
                     yield f"{row.name}, {name}: {failure}"
         if await self.stage.inventory() != before:
@@ -141,6 +141,11 @@ class Matrix:
         """The rows of this variant, and those of routes that it must not have."""
         served = {f"{endpoint.method} {endpoint.path}" for endpoint in routes.router(Variant(self.variant)).endpoints}
         return (row for row in ROWS if self.variant in row.only or row.route not in served)
+
+    def _principals(self, row: Row, at: int) -> list[tuple[int, tuple[str, Principal]]]:
+        """All. `sampled`: a quarter where somebody with a second factor is made for each, others in the next row."""
+        every = list(enumerate(PRINCIPALS.items()))
+        return some(every, at) if self.sampled and row.enrolled else every
 
     def _targets(self, row: Row, principal: Principal, number: int) -> list[Target]:
         """The targets of a caller: all but a sample of the malformed ones, or a sample of all if it is let in nowhere.

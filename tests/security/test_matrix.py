@@ -47,5 +47,8 @@ async def test_the_matrix_of_a_narrowed_server(tmp_path: Path, clock: Clock, var
 
 @runs
 async def test_the_matrix_on_postgresql(clock: Clock) -> None:
-    """A smaller cut: every row and every principal, fewer spellings; in `make test` a quarter of the targets each."""
+    """A smaller cut: every row and every principal, fewer spellings; in `make test` a quarter of the targets each.
+
+    Rows about second factors have a quarter of the principals there.
+    """
     assert await play({"database_url": postgres().migrated()}, clock, "both", brief=True, sampled=True) > 1_000
