@@ -41,6 +41,7 @@ SLOW: Final = {
     "tests/client/test_two_processes.py": 2,
     "tests/client/test_vectors.py::test_a_second_implementation_agrees": 3,
     "tests/export/test_export_page.py": 3,
+    "tests/export/test_import.py::test_an_import_that_broke_off": 2,
     "tests/export/test_kill.py": 2,
     "tests/faults/test_backup.py": 2,
     "tests/faults/test_idle_streams.py": 4,
@@ -100,6 +101,7 @@ SLOW: Final = {
     "tests/security/test_event_loop.py": 2,
     "tests/security/test_held_lists.py": 2,
     "tests/security/test_leaks.py": 2,
+    "tests/security/test_matrix.py::test_the_matrix_of_a_narrowed_server": 2,
     "tests/security/test_memory_budget.py": 4,
     "tests/security/test_timing.py::test_a_planted_delay": 4,
     "tests/security/test_timing.py::test_known_and_unknown": 2,
@@ -117,15 +119,20 @@ SLOW: Final = {
     "tests/store/test_migrations.py::test_killed": 2,
     "tests/store/test_migrations.py::test_ten_nodes": 2,
     "tests/store/test_restore.py": 2,
+    "tests/test_documents.py::test_the_longer_example": 2,
+    "tests/test_documents.py::test_the_tour_of_the_client": 2,
+    "tests/test_generated.py::test_the_javascript_reference": 2,
     "tests/test_import_cycles.py::test_a_planted_circle_is_found": 4,
     "tests/test_mutation.py": 4,
+    "tests/test_project_files.py::test_what_is_subclassed": 2,
     "tests/test_release.py": 4,
     "tests/test_types.py": 3,
     "tests/upgrade": 3,
 }
-# Folders whose tests are alike for both values of a parameter: one of the two has its turn each day.
+# Folders and files whose tests are alike for both values of a parameter: one of the two has its turn each day.
 TWINS: Final = {
     "tests/cli/": ("sqlite", "postgres"),
+    "tests/client/test_lost_responses.py": ("sqlite", "postgres"),
     "tests/client/": ("blocking", "awaiting"),
     "tests/export/": ("sqlite", "postgres"),
     "tests/operating/": ("sqlite", "postgres"),
