@@ -85,6 +85,7 @@ def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
     person.lock()
     with watch.watching():
         person.said("unlock", "--password", "-", stdin=f"{PASSWORD}\n", **place)
+        assert b"strongroom.agent" in Path(f"/proc/{person.pid}/cmdline").read_bytes()
         person.said("add", "login", "Edited", "password=-", stdin=canaries[0], **place)
         person.said("edit", "Edited", **place)
         assert person.said("get", "Edited", **place).strip() == canaries[1]

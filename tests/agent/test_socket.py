@@ -316,6 +316,7 @@ def test_the_agent_leaves_no_dump_and_has_nothing_of_the_caller(person: Person) 
     variables = {"CANARY_SECRET": "in the environment", **TRUE_AGENT}
     person.said("unlock", "--password", "-", stdin=f"{PASSWORD}\n", **variables)
     process = Path(f"/proc/{person.pid}")
+    assert b"strongroom.agent" in (process / "cmdline").read_bytes()  # a true start
     assert "Max core file size        0                    0" in (process / "limits").read_text()
     assert b"in the environment" not in (process / "environ").read_bytes()
     assert (process / "cwd").readlink() == Path("/")
