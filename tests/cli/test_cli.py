@@ -30,6 +30,7 @@ def test_without_a_command_it_explains_itself(tmp_path: Path) -> None:
     done = run(cwd=tmp_path)
     assert done.returncode == 2
     assert "usage: strongroom" in done.stderr
+    assert "'strongroom --help' lists all of them" in done.stderr
 
 
 def test_init_writes_a_secret_for_its_owner_only_and_never_twice(tmp_path: Path) -> None:

@@ -254,9 +254,9 @@ def _agent(options: argparse.Namespace) -> int:
         return 0
     with agent_requests.failures():
         told: dict[str, Any] = {"running": connection.is_running(), "socket": paths.socket(), "log": paths.log()}
-    return agent_requests.show(
-        options, told, f"The agent {'runs' if told['running'] else 'does not run'}; its socket: {told['socket']}"
-    )
+    state = "runs" if told["running"] else "does not run"
+    sentence = f"The agent {state}; its socket: {told['socket']}, its log: {told['log']}"
+    return agent_requests.show(options, told, sentence)
 
 
 def _when(milliseconds: int) -> str:

@@ -93,6 +93,8 @@ def _run(words: Sequence[str]) -> int:
         command = commands.add_parser(one.name, help=one.summary)
         if one.name == chosen:
             one.add(command)
+    if not words:
+        parser.error("say which command; 'strongroom --help' lists all of them")
     options = parser.parse_args(words)
     if group is PEOPLE:
         protect_memory()
