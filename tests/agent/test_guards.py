@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import socket
 import stat
 import subprocess
@@ -131,7 +132,7 @@ def test_a_file_that_is_no_text_is_not_told_as_one() -> None:
 
 QUICK = """
 from strongroom.agent import process
-process._TIME_TO_ASK, process._WITHOUT_KEYS, process.MAX_LINE = 1.0, 8.0, 1000
+process._TIME_TO_ASK, process._WITHOUT_KEYS, process.MAX_LINE = 2.0, 9.0, 1000
 process.serve(lambda: None)
 """
 
@@ -149,6 +150,7 @@ def test_an_agent_drops_what_is_slow_or_too_long_and_ends_if_nobody_unlocks_it(t
                 one.connect(str(place))
             long.sendall(b"x" * 1_100)
             assert ended(long)
+            assert select.select([silent], [], [], 0)[0] == []  # it was not the time that ended the other one
             assert ended(silent)
         assert place.exists()  # the agent goes on for a while
         assert agent.wait(60) == 0

@@ -19,15 +19,18 @@ def home(tmp_path: Path) -> Path:
     return made
 
 
+@pytest.mark.parametrize("umask", [0, 0o777])
 @pytest.mark.parametrize("nameless", [True, False])
-def test_a_file_is_private_and_replaces(home: Path, monkeypatch: pytest.MonkeyPatch, *, nameless: bool) -> None:
+def test_a_file_is_private_and_replaces(
+    home: Path, monkeypatch: pytest.MonkeyPatch, *, nameless: bool, umask: int
+) -> None:
     """Mode 0600 whatever the umask and the old file had; nothing is left beside it."""
     if not nameless:
         monkeypatch.setattr(private_files, "_nameless", lambda _: None)
     target = home / "out"
     target.write_text("old")
     target.chmod(0o666)
-    before = os.umask(0)
+    before = os.umask(umask)
     try:
         write_private(target, b"new")
     finally:

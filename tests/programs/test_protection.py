@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import resource
 import socket
 import subprocess
 import sys
@@ -12,6 +14,7 @@ import pytest
 
 from tests.support.command_line import STRONGROOM, clean_environment
 from tests.support.machine import World
+from tests.support.other_user import NOBODY, as_root, as_user, public_folder
 from tests.support.protection import AS_SOMEBODY, is_protected, on_linux, until_protected
 
 REFERENCE = "sr://office/Wiki/password"
@@ -32,6 +35,16 @@ def home(tmp_path: Path) -> Path:
     made = tmp_path / "home"
     made.mkdir(mode=0o700)
     return made
+
+
+@pytest.fixture(autouse=True)
+def dumps() -> Iterator[None]:
+    """Core dumps are allowed where the commands are started."""
+    before = resource.getrlimit(resource.RLIMIT_CORE)
+    allowed = before[1] if before[1] != resource.RLIM_INFINITY else 1 << 20
+    resource.setrlimit(resource.RLIMIT_CORE, (allowed, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_CORE, before)
 
 
 @on_linux
@@ -80,6 +93,22 @@ def test_the_short_way_of_get_is_protected(home: Path) -> None:
                 asked, protected = connected.recv(1000), is_protected(process.pid)
                 process.kill()
         assert (b'"get"' in asked, protected) == (True, True)
+
+
+@as_root
+def test_a_protected_command_of_a_person_writes_its_files() -> None:
+    """Its files in /proc belong to root then: a new file gets its name all the same."""
+    with public_folder() as folder:
+        place = folder / "place"
+        place.mkdir()
+        os.chown(place, NOBODY, NOBODY)
+        (place / "template").write_text("no reference")
+        settings = {"STRONGROOM_HOME": str(place / "home")}
+        done = as_user(place, NOBODY, "inject", "-i", "template", "-o", "filled", **settings)
+        assert (done.returncode, done.stderr) == (0, "")
+        found = (place / "filled").stat()
+        assert ((place / "filled").read_text(), found.st_uid, found.st_mode & 0o777) == ("no reference", NOBODY, 0o600)
+        assert sorted(one.name for one in place.iterdir()) == ["filled", "template"]
 
 
 @on_linux

@@ -56,6 +56,19 @@ def test_every_reference_that_cannot_be_replaced_has_a_sentence() -> None:
         fill_environment({"A": "{{ sr://a/b/c"}, Reader())
 
 
+def test_a_value_that_no_environment_can_hold_is_refused() -> None:
+    """A NUL would end it in the middle."""
+
+    class WithNul:
+        def read(self, references: Sequence[str]) -> dict[str, str]:
+            return dict.fromkeys(references, "canary\0more")
+
+    for value in ("sr://a/b/c", "x{{ sr://a/b/c }}"):
+        with pytest.raises(NotFilled, match="The variable A would contain a NUL") as refused:
+            fill_environment({"A": value}, WithNul())
+        assert "canary" not in str(refused.value)
+
+
 def test_a_file_of_variables_is_read() -> None:
     """Comments, quotes, `export`, and nothing that is expanded."""
     text = """\N{ZERO WIDTH NO-BREAK SPACE}# a comment
