@@ -10,6 +10,8 @@
 #                 installed (needs apt); tests that run them are skipped without
 #   make js       the JavaScript client: install its packages into js/node_modules, check its types, bundle it into
 #                 js/dist and hold its sizes against their budget. Node.js comes from .venv where the machine has none
+#   make web      the web app: install its packages into web/node_modules, check its types, bundle it into the package,
+#                 where the server finds it, and hold the first load against its budget
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies; it
 #                 runs make unpack first. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
 #                 soak-client, soak-sync, soak-store, soak-security, soak-server, soak-proxies, soak-operating,
@@ -44,7 +46,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # for what an operator does and for upgrades.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test js coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-js bench-profile bench-report bench-all check format generate lock build release clean
+.PHONY: help serve test js web coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-js bench-profile bench-report bench-all check format generate lock build release clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -78,10 +80,18 @@ js/node_modules/.done: js/package.json js/package-lock.json js/.npmrc | .venv/.d
 js: js/node_modules/.done
 	$(BIN)/python -m tools.node node js/build.js
 
+web/node_modules/.done: web/package.json web/package-lock.json web/.npmrc | .venv/.dev
+	$(BIN)/python -m tools.node npm ci --prefix web
+	@touch $@
+
+web: web/node_modules/.done
+	$(BIN)/python -m tools.node node web/build.js --check
+
 # Where the packages of js/ cannot be had, its tests are skipped. Where one of the two runs has no test, the other must
 # have some.
 test: .venv/.dev .venv/.compiled
 	@$(MAKE) --no-print-directory js/node_modules/.done || echo "No packages for js/ here: its tests are skipped."
+	@$(MAKE) --no-print-directory web/node_modules/.done || echo "No packages for web/ here: its tests are skipped."
 	$(IN_MEMORY) $(BIN)/python -m pytest --rotate -m "not alone" --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST); \
 	  others=$$?; test $$others -eq 0 -o $$others -eq $(NONE_CHOSEN) || exit $$others; \
 	  $(IN_MEMORY) $(BIN)/python -m pytest --rotate -m alone --durations 5 $(or $(PYTEST),$(ALONE)); \
@@ -230,5 +240,5 @@ release: check
 	$(BIN)/python -m tools.release $(VERSION)
 
 clean:
-	rm -rf .venv js/node_modules js/dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv js/node_modules js/dist web/node_modules src/strongroom/server/web/static .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +

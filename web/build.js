@@ -1,0 +1,206 @@
+// Builds the web app: `node build.js` writes the folder that the server serves, and holds the sizes against their budget.
+//   --out FOLDER     another folder
+//   --server URL     for a copy that is hosted apart from the server: the server's address, shown in a field at log-in
+//   --inject FILE    a module that runs before the app; the tests hash cheaply with it
+//   --check          check the types first
+import { spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join, relative, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+
+const HERE = dirname(fileURLToPath(import.meta.url));
+const BUDGET = 120; // KB after gzip: all that is loaded to sign up, or to unlock and show the list
+// What the first load needs of what is imported dynamically. All else is loaded when it is first used.
+const FIRST = [/js\/src\/rare\.ts$/, /js\/src\/argon2\//, /js\/src\/replica\/(indexedDb|engine)\.ts$/, /web\/src\/account\/(logIn|signUp|unlock)\.tsx$/, /src\/items\/itemList\.tsx$/];
+const SHARED = {
+  absWorkingDir: HERE,
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  minify: true,
+  legalComments: "none",
+  jsx: "automatic",
+  jsxImportSource: "preact",
+  alias: { "@strongroom/client": join(HERE, "../js/src"), ...ownPackages("hash-wasm") },
+  metafile: true,
+  write: false,
+  logLevel: "warning",
+};
+
+const { values: options } = parseArgs({
+  options: { out: { type: "string" }, server: { type: "string", default: "" }, inject: { type: "string" }, check: { type: "boolean" } },
+});
+if (options.server && !/^https?:\/\/[^/?#]+$/.test(options.server)) {
+  console.error("--server takes an origin, such as https://vault.example.com");
+  process.exit(2);
+}
+const out = resolve(options.out ?? join(HERE, "../src/strongroom/server/web/static"));
+if (options.check) check();
+
+const files = new Map(); // the content of each file, by its name under /app/
+const inputs = {};
+
+const worker = await bundle({ entryPoints: { "argon2-worker": "../js/src/argon2/worker.ts" } });
+const workerName = worker.named["argon2-worker.js"];
+const app = await bundle({
+  entryPoints: { app: "src/main.tsx", operator: "src/operator/main.tsx" },
+  splitting: true,
+  plugins: [{ name: "worker", setup: useWorker }],
+  inject: options.inject ? [resolve(options.inject)] : [],
+});
+const texts = await textsOf("src/texts/en.ts");
+const icon = add(hashed("assets/icon.svg", readFileSync(join(HERE, "src/icon.svg"))), readFileSync(join(HERE, "src/icon.svg")));
+add("index.html", page("src/index.html", "app", ""));
+add("operator/index.html", page("src/operator/index.html", "operator", "../"));
+add("app.webmanifest", `${JSON.stringify(webManifest(), null, 2)}\n`);
+add("licences.txt", licences());
+add("service-worker.js", await serviceWorker());
+add("manifest.json", manifest());
+
+rmSync(out, { recursive: true, force: true });
+for (const [name, content] of files) {
+  mkdirSync(dirname(join(out, name)), { recursive: true });
+  writeFileSync(join(out, name), content);
+}
+process.exitCode = weigh() ? 0 : 1;
+
+/** Where packages of web/ are, for the sources of js/, which may have none of their own. */
+function ownPackages(...names) {
+  return Object.fromEntries(names.map((name) => [name, join(HERE, "node_modules", name)]));
+}
+
+/** Check the types; end with the compiler's exit code if it finds a fault. */
+function check() {
+  for (const project of ["tsconfig.json", "tsconfig.worker.json"]) {
+    const done = spawnSync(process.execPath, [join(HERE, "node_modules/typescript/bin/tsc"), "-p", project], { cwd: HERE, stdio: "inherit" });
+    if (done.status !== 0) process.exit(done.status ?? 1);
+  }
+}
+
+function add(name, content) {
+  files.set(name, Buffer.from(content));
+  return name;
+}
+
+function hashed(name, content) {
+  return name.replace(/(\.\w+)$/, `-${createHash("sha256").update(content).digest("hex").slice(0, 10)}$1`);
+}
+
+/** Bundle entry points into files with hashed names; esbuild's description of them, and the name of each entry's files. */
+async function bundle(more) {
+  const made = await build({ ...SHARED, outdir: out, entryNames: "assets/[name]-[hash]", chunkNames: "assets/part-[hash]", assetNames: "assets/[name]-[hash]", loader: { ".svg": "file" }, ...more });
+  for (const { path, contents } of made.outputFiles) add(relative(out, path), contents);
+  Object.assign(inputs, made.metafile.inputs);
+  const outputs = Object.fromEntries(Object.entries(made.metafile.outputs).map(([path, value]) => [relative(out, join(HERE, path)), value]));
+  const named = {};
+  for (const [path, { entryPoint, cssBundle }] of Object.entries(outputs)) {
+    const entry = Object.keys(more.entryPoints).find((name) => entryPoint === more.entryPoints[name]);
+    if (!entry) continue;
+    named[`${entry}.js`] = path;
+    if (cssBundle) named[`${entry}.css`] = relative(out, join(HERE, cssBundle));
+  }
+  const styles = Object.keys(outputs).filter((path) => path.endsWith(".css") && !Object.values(named).includes(path));
+  if (styles.length) throw new Error("Style sheets are imported by src/main.tsx and src/operator/main.tsx only: no browser loads those of later parts.");
+  return { outputs, named };
+}
+
+/** Put the hashed name of the Argon2 worker where the client names its file. */
+function useWorker({ onLoad }) {
+  onLoad({ filter: /argon2id\.ts$/ }, ({ path }) => {
+    const source = readFileSync(path, "utf-8");
+    const changed = source.replace('"./argon2-worker.js"', JSON.stringify(`./${workerName.replace("assets/", "")}`));
+    if (changed === source) throw new Error(`${path} names no ./argon2-worker.js`);
+    return { contents: changed, loader: "ts" };
+  });
+}
+
+/** The texts of the app, for pages that show something before any script runs. */
+async function textsOf(path) {
+  const { outputFiles } = await build({ ...SHARED, entryPoints: [path], metafile: false });
+  return (await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`)).texts;
+}
+
+/** A page from its template: names of files, and texts. `up` leads from the page to the app's folder. */
+function page(template, entry, up) {
+  const escaped = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
+  const { named, outputs } = app;
+  const links = [];
+  if (named[`${entry}.css`]) links.push(`<link rel="stylesheet" href="${up}${named[`${entry}.css`]}">`);
+  for (const part of needed(outputs, named[`${entry}.js`])) if (part !== named[`${entry}.js`]) links.push(`<link rel="modulepreload" href="${up}${part}">`);
+  links.push(`<script type="module" src="${up}${named[`${entry}.js`]}"></script>`);
+  const values = { ...texts.page, icon: up + icon, manifest: `${up}app.webmanifest`, server: options.server };
+  return readFileSync(join(HERE, template), "utf-8")
+    .replace(/^( *)<!-- files -->$/m, (_, indent) => links.map((link) => indent + link).join("\n"))
+    .replace(/\{\{(\w+)\}\}/g, (_, name) => {
+      if (typeof values[name] !== "string") throw new Error(`${template} names {{${name}}}, which there is not`);
+      return escaped(values[name]);
+    });
+}
+
+/** The files that an entry loads at once, itself first. `also` adds what it imports dynamically. */
+function needed(outputs, path, also = [], found = new Set()) {
+  if (found.has(path)) return found;
+  found.add(path);
+  for (const { path: imported, kind, external } of outputs[path].imports) {
+    const next = relative(out, join(HERE, imported));
+    if (external || !outputs[next]) continue;
+    const entry = outputs[next].entryPoint ?? "";
+    if (kind === "import-statement" || (kind === "dynamic-import" && also.some((wanted) => wanted.test(resolve(HERE, entry))))) needed(outputs, next, also, found);
+  }
+  return found;
+}
+
+function webManifest() {
+  const { title, description } = texts.page;
+  const icons = [{ src: icon, sizes: "any", type: "image/svg+xml", purpose: "any" }];
+  return { name: title, short_name: title, description, start_url: "./", scope: "./", display: "standalone", icons };
+}
+
+/** The service worker, which holds the SHA-256 of all files that it may store. It is bundled last. */
+async function serviceWorker() {
+  const stored = Object.fromEntries([...files].filter(([name]) => !name.endsWith(".txt")).map(([name, content]) => [name, createHash("sha256").update(content).digest("base64")]));
+  const { outputFiles, metafile } = await build({ ...SHARED, format: "iife", entryPoints: ["src/serviceWorker.ts"], define: { FILES: JSON.stringify(stored) } });
+  Object.assign(inputs, metafile.inputs);
+  return outputFiles[0].contents;
+}
+
+/** The SHA-256 of every file but this one. */
+function manifest() {
+  const sums = [...files].map(([name, content]) => [name, createHash("sha256").update(content).digest("hex")]);
+  const { version } = JSON.parse(readFileSync(join(HERE, "package.json"), "utf-8"));
+  return `${JSON.stringify({ version, files: Object.fromEntries(sums.sort()) }, null, 2)}\n`;
+}
+
+/** The licences of the packages of which something is in the files that were built. */
+function licences() {
+  const names = Object.keys(inputs).flatMap((path) => path.match(/.*node_modules\/((?:@[^/]+\/)?[^/]+)/)?.[1] ?? []);
+  const parts = [["strongroom (MIT)", join(HERE, "../LICENSE")]];
+  for (const name of [...new Set(names)].sort()) {
+    const folder = join(HERE, "node_modules", name);
+    const { version, license } = JSON.parse(readFileSync(join(folder, "package.json"), "utf-8"));
+    const file = readdirSync(folder).find((entry) => /^licen[cs]e(\.\w+)?$/i.test(entry));
+    if (file === undefined) throw new Error(`${name} comes without the text of its licence`);
+    parts.push([`${name} ${version} (${license})`, join(folder, file)]);
+  }
+  return parts.map(([title, file]) => `${title}\n\n${readFileSync(file, "utf-8").trim()}\n`).join(`\n${"-".repeat(80)}\n\n`);
+}
+
+/** Print the sizes; whether the first load is within its budget. */
+function weigh() {
+  const gzipped = (names) => names.reduce((sum, name) => sum + gzipSync(files.get(name), { level: 9 }).length, 0);
+  const tell = (name, bytes, most) => {
+    console.log(`${name.padEnd(24)} ${(bytes / 1000).toFixed(1).padStart(6)} KB gz${most === undefined ? "" : ` of ${most}`}`);
+    return most === undefined || bytes <= most * 1000;
+  };
+  const loadedBy = (entry) => [app.named[`${entry}.js`], app.named[`${entry}.css`]].filter(Boolean);
+  const first = [...new Set([...needed(app.outputs, app.named["app.js"], FIRST), ...loadedBy("app")])];
+  const operator = [...new Set([...needed(app.outputs, app.named["operator.js"]), ...loadedBy("operator")])];
+  const good = tell("first load", gzipped(["index.html", workerName, icon, ...first]), BUDGET);
+  tell("operator's page", gzipped(["operator/index.html", icon, ...operator]));
+  tell("all files", gzipped([...files.keys()]));
+  return good;
+}
