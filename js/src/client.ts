@@ -91,6 +91,12 @@ export class Client {
     await savedSessions.save(this.#core, typeof place === "string" ? sessionDatabase(place) : place);
   }
 
+  /** Delete a session that was saved from this device. It stays open on the server: `logout` ends it. */
+  static async forget(place: string | SessionPlace = PLACE): Promise<void> {
+    const found = typeof place === "string" ? (await rare()).sessionDatabase(place) : place;
+    await found.alone(() => found.delete());
+  }
+
   /** Forget every key and token. The session stays open on the server, and saved if it was saved. */
   async lock(): Promise<void> {
     try {
@@ -103,6 +109,16 @@ export class Client {
   /** Forget every key and token at once. The session stays open on the server: `logout` ends it. */
   close(): void {
     this.#core.lock();
+  }
+
+  /** The email of the account, once somebody has logged in. */
+  get email(): string | undefined {
+    return this.#core.email;
+  }
+
+  /** Whether a recovery key opens the account. */
+  get hasRecoveryKey(): boolean {
+    return this.#core.keyring().recovery !== null;
   }
 
   /**

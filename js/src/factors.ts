@@ -9,8 +9,8 @@ import { rare } from "./later.js";
 /** The second factor, where the server asks for one. */
 export interface CodeOptions {
   /**
-   * A one-time code, a recovery code, a function that is asked for one with the error that says why, or an authenticator
-   * with a passkey of the account. A function is asked three times at the most.
+   * A one-time code, a recovery code, an authenticator with a passkey of the account, or a function that is asked for one
+   * of them with the error that says why. A function is asked three times at the most.
    */
   code?: Code | undefined;
 }

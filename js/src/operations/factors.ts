@@ -20,8 +20,9 @@ export interface Authenticator {
   get(origin: string, options: Record<string, unknown>): Promise<unknown>;
 }
 
-/** A second factor: a code, a function that is asked for one, and told why, or what uses a passkey. */
-export type Code = string | ((refusal: Refusal) => string | Promise<string>) | Authenticator;
+/** A second factor: a code, what uses a passkey, or a function that is asked for one of them, and told why. */
+export type Code = Given | ((refusal: Refusal) => Given | Promise<Given>);
+type Given = string | Authenticator;
 
 const MOST_ASKED = 3; // times that a person is asked for one factor
 const REQUIRED =
@@ -51,10 +52,10 @@ export class FactorSource {
       if (refusal instanceof SecondFactorRequired) refusal.message = given === undefined ? REQUIRED : ANOTHER;
       throw withoutTicket(refusal);
     }
-    if (typeof given === "function") return readCode(await given(withoutTicket(refusal)));
-    if (typeof given === "object" && given !== null) return (await rare()).ceremonies.prove(session, given, ticket);
-    this.#used = true;
-    return readCode(given);
+    this.#used = typeof given === "string";
+    const found = typeof given === "function" ? await given(withoutTicket(refusal)) : given;
+    if (typeof found === "object" && found !== null) return (await rare()).ceremonies.prove(session, found, ticket);
+    return readCode(found);
   }
 }
 
