@@ -1,7 +1,15 @@
-// The app starts here.
-import "./styles/base.css";
+// The start of the app.
 import { render } from "preact";
-import { texts } from "./texts/en.js";
+import "./styles/tokens.css";
+import "./styles/base.css";
+import "./styles/account.css";
+import "./styles/items.css";
+import "./styles/time.css";
+import { App } from "./app.js";
+import { followSettings } from "./state/settings.js";
+import { start } from "./state/session.js";
 
+followSettings();
 const root = document.getElementById("root");
-if (root) render(<main>{texts.page.title}</main>, root);
+if (root) render(<App />, root);
+void start();

@@ -1,0 +1,72 @@
+// The shell: which view is shown, the navigation, the keys of the keyboard, what the app says about its state.
+import type { ComponentType } from "preact";
+import { useEffect, useState } from "preact/hooks";
+import { Waiting } from "./components/progress.js";
+import { Toasts } from "./components/toast.js";
+import { LogIn } from "./account/logIn.js";
+import { FactorDialog } from "./account/secondFactor.js";
+import { Unlock } from "./account/unlock.js";
+import { Unsupported } from "./account/unsupported.js";
+import { SyncBanner } from "./shell/banner.js";
+import { KeyboardSheet, useKeys } from "./shell/keyboard.js";
+import { Navigation, TabBar } from "./shell/navigation.js";
+import { ItemsView } from "./items/itemsView.js";
+import { route } from "./state/route.js";
+import { session } from "./state/session.js";
+import { useStore } from "./state/store.js";
+import { texts } from "./texts/en.js";
+
+type View = ComponentType<{ parts: readonly string[] }>;
+
+/** Views that are loaded when they are shown for the first time. */
+const LATER: Record<string, () => Promise<View>> = {
+  trash: async () => (await import("./time/trashView.js")).TrashView,
+  conflicts: async () => (await import("./time/conflictsView.js")).ConflictsView,
+  waiting: async () => (await import("./time/waitingView.js")).WaitingView,
+  settings: async () => (await import("./account/settingsView.js")).SettingsView,
+};
+
+/** The whole page. */
+export function App() {
+  const { kind } = useStore(session);
+  return (
+    <>
+      {kind === "starting" && <Waiting label={texts.common.loading} />}
+      {kind === "unsupported" && <Unsupported />}
+      {kind === "away" && <LogIn />}
+      {kind === "locked" && <Unlock />}
+      {kind === "open" && <Shell />}
+      <FactorDialog />
+      <Toasts />
+    </>
+  );
+}
+
+/** The open account. */
+function Shell() {
+  const { view, parts } = useStore(route);
+  const [isHelp, setHelp] = useState(false);
+  useKeys(() => setHelp(true));
+  return (
+    <div class="shell">
+      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>{texts.shell.skip}</a>
+      <Navigation view={view} parts={parts} onHelp={() => setHelp(true)} />
+      <SyncBanner />
+      <main class="main" id="main" tabIndex={-1} aria-label={texts.shell.content}>
+        {view in LATER ? <Later key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
+      </main>
+      <TabBar view={view} />
+      {isHelp && <KeyboardSheet onClose={() => setHelp(false)} />}
+    </div>
+  );
+}
+
+/** A view that is loaded when it is needed. */
+function Later({ name, parts }: { name: string; parts: readonly string[] }) {
+  const [view, setView] = useState<{ shown: View } | "fault">();
+  useEffect(() => {
+    LATER[name]?.().then((shown) => setView({ shown }), () => setView("fault"));
+  }, [name]);
+  if (view === "fault") return <p class="pad" role="alert">{texts.errors.Unreachable}</p>;
+  return view ? <view.shown parts={parts} /> : <Waiting label={texts.common.loading} />;
+}

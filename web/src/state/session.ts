@@ -1,0 +1,301 @@
+/**
+ * The session: the account on this device, locked or open.
+ *
+ * What views may use:
+ *
+ * - `session`: a store with the phase. In the phase "open" it has the `client`, the open `replica` and the `email`.
+ * - `useOpen()`: the same, for components that are only shown while it is open.
+ * - `vaults`: a store with the open vaults (`ReplicaVault`), in the order of their names; follows syncs and other tabs.
+ * - `makeVault(name)`: a new vault, on this device at once, sent with the next sync.
+ * - `vaultsChanged()`: call it after a vault was renamed or deleted by `client.vault(…)`, for this tab and the others.
+ * - `syncStatus` of ./sync.ts: a store with what waits (`pending`), the progress of the first sync (`first`), and what keeps
+ *   this device from syncing (`trouble`, whose kinds ./trouble.ts explains). The shell shows all of it already.
+ * - `replica.undecided`: conflicts and refused changes. `replica.state`: the state of the replica itself.
+ * - `onLock(forget)`: every store that holds something decrypted, and every timer of the clipboard, registers itself here
+ *   once, and forgets everything when it is called. Components need not: all of them are gone from the page by then.
+ * - `syncNow()`, `lock()`.
+ *
+ * Rules. While it is open, the session is saved in IndexedDB with keys that no script can extract, so that a reload and the
+ * other tabs need no password. Locking deletes them, in all tabs, and ends the session on the server. What was not sent
+ * stays in the replica, encrypted. Logging out deletes the replica too.
+ */
+import { Client, Invalid, InvalidCredentials, Locked, Refusal, type User } from "@strongroom/client";
+import { openReplica, type Replica, type ReplicaVault, unlockReplica } from "@strongroom/client/replica";
+import { texts } from "../texts/en.js";
+import * as device from "./device.js";
+import { askFactor } from "./factor.js";
+import { dismissAll } from "./notices.js";
+import { settings } from "./settings.js";
+import { createStore, type Store, useStore } from "./store.js";
+import { Syncing } from "./sync.js";
+import { hearTabs, isAnyTabOpen, tellTabs } from "./tabs.js";
+
+/** The account, open. */
+export interface Open {
+  readonly kind: "open";
+  readonly client: Client;
+  readonly replica: Replica;
+  readonly email: string;
+}
+
+/** Where the app stands. `away`: there is no account on this device. `unsupported`: this page cannot encrypt. */
+export type Phase =
+  | { readonly kind: "starting" }
+  | { readonly kind: "unsupported" }
+  | { readonly kind: "away" }
+  | { readonly kind: "locked"; readonly hasPasskey: boolean }
+  | Open;
+
+const phase = createStore<Phase>({ kind: "starting" });
+const openVaults = createStore<readonly ReplicaVault[]>([]);
+const forgetters = new Set<() => void>();
+const IDLE_CHECK = 1000; // milliseconds
+const GOODBYE = 3000; // milliseconds that the server has to hear of a lock
+let syncing: Syncing | undefined;
+let vaultsOf: Replica | undefined; // whose vaults are shown
+let isResuming = false;
+let putOffAt = 0;
+
+/** Where the app stands. */
+export const session: Store<Phase> = phase;
+/** The vaults of the account, in the order of their names. */
+export const vaults: Store<readonly ReplicaVault[]> = openVaults;
+
+/** The open account, for components that are only shown while it is open. */
+export function useOpen(): Open {
+  const now = useStore(session);
+  if (now.kind !== "open") throw new Error("The account is locked.");
+  return now;
+}
+
+/** Forget something when the app is locked; what ends that. */
+export function onLock(forget: () => void): () => void {
+  forgetters.add(forget);
+  return () => void forgetters.delete(forget);
+}
+
+/** A client of this server, called by its kind in the list of sessions. */
+export const newClient = (server: string): Client => new Client(server, { deviceName: texts.common.deviceName });
+
+const replicaName = ({ id }: User): string => `strongroom-web ${id}`;
+
+/** Begin: open what is saved, unless it is time to lock. */
+export async function start(): Promise<void> {
+  if (!globalThis.isSecureContext || !globalThis.crypto?.subtle) return phase.set({ kind: "unsupported" });
+  hearTabs((message) => {
+    if (message.kind === "locked") void close(message.isLoggedOut);
+    else if (message.kind === "opened") void resume();
+    else if (message.kind === "changed") void readVaults();
+    else if (message.kind === "who" && phase.getSnapshot().kind === "open") tellTabs({ kind: "here" });
+  });
+  watchInput();
+  const isReload = device.noteTab();
+  if (!device.remembered()) return phase.set({ kind: "away" });
+  const isLeft = !settings.getSnapshot().lockMinutes && !isReload && !(await isAnyTabOpen());
+  if (device.isDue() || isLeft) return forgetSaved();
+  await resume();
+}
+
+/** Go on with the session that is saved; without one, it is locked. */
+async function resume(): Promise<void> {
+  const known = device.remembered();
+  if (!known) return phase.set({ kind: "away" });
+  if (isResuming) return;
+  isResuming = true;
+  try {
+    const client = await Client.resume(device.SESSION, { deviceName: texts.common.deviceName });
+    await enter(client, known.replica, { isSaved: true });
+  } catch (fault) {
+    if (!(fault instanceof Locked || fault instanceof Invalid)) throw fault;
+    if (fault instanceof Invalid) await Client.forget(device.SESSION);
+    showLocked();
+  } finally {
+    isResuming = false;
+  }
+}
+
+/** Delete a session that was left open, and end it on the server if that can be reached. */
+async function forgetSaved(): Promise<void> {
+  const left = await Client.resume(device.SESSION).catch(() => undefined);
+  await Client.forget(device.SESSION);
+  showLocked();
+  if (left) await endSession(left);
+}
+
+const showLocked = (): void => phase.set({ kind: "locked", hasPasskey: device.remembered()?.hasPasskey ?? false });
+
+/** Show the account. */
+async function enter(client: Client, name: string, { isSaved }: { isSaved: boolean }): Promise<void> {
+  const replica = await openReplica(client, name);
+  const before = phase.getSnapshot();
+  if (replica.isNew) device.remember({ ...(device.remembered() ?? { server: device.defaultServer() }), replica: name, isWhole: false });
+  device.putOff();
+  syncing?.end();
+  phase.set({ kind: "open", client, replica, email: client.email ?? "" });
+  await readVaults();
+  syncing = new Syncing(client, replica, isSaved, () => void readVaults());
+  if (before.kind !== "open") return;
+  await before.replica.close();
+  before.client.close();
+}
+
+/** Log in with this client, which has logged in or registered: open its replica, and save the session. */
+async function begin(client: Client, server: string, user: User, hasPasskey = false): Promise<void> {
+  const name = replicaName(user);
+  const known = device.remembered();
+  if (known && known.replica !== name) {
+    await client.logout().catch(() => undefined);
+    throw new Refusal(texts.errors.otherAccount);
+  }
+  device.remember({ replica: name, server, ...(hasPasskey && { hasPasskey }) });
+  await Client.forget(device.SESSION);
+  await client.saveSession(device.SESSION);
+  await enter(client, name, { isSaved: true });
+  tellTabs({ kind: "opened" });
+}
+
+/** Log in. The account of this device, if there is one, must be the same. */
+export async function logIn(server: string, email: string, password: string): Promise<void> {
+  const client = newClient(server);
+  await begin(client, server, await client.login(email, password, { code: askFactor }));
+}
+
+/** Log in, or unlock, with a passkey that opens the account. */
+export async function logInWithPasskey(server: string): Promise<void> {
+  const { browserAuthenticator } = await import("@strongroom/client/passkeys");
+  const client = newClient(server);
+  await begin(client, server, await client.loginWithPasskey(browserAuthenticator), true);
+}
+
+/** Go on with an account that was just registered, or recovered. */
+export const enterNew = (client: Client, server: string, user: User): Promise<void> => begin(client, server, user);
+
+/** Unlock the account of this device with its password: without the server, which is asked as soon as it can be. */
+export async function unlock(password: string): Promise<void> {
+  const known = device.remembered();
+  if (!known) return phase.set({ kind: "away" });
+  const client = newClient(known.server);
+  await unlockReplica(client, known.replica, password, { code: askFactor });
+  await enter(client, known.replica, { isSaved: false });
+}
+
+/** Log in again, because the session has ended. What waits to be sent stays in the replica. */
+export async function logInAgain(password: string): Promise<void> {
+  const now = phase.getSnapshot();
+  const known = device.remembered();
+  if (now.kind !== "open" || !known) return;
+  const client = newClient(known.server);
+  try {
+    await unlockReplica(client, known.replica, password, { code: askFactor });
+  } catch (fault) {
+    if (!(fault instanceof InvalidCredentials)) throw fault;
+    return logIn(known.server, now.email, password); // it was changed on another device
+  }
+  await client.saveSession(device.SESSION); // logs in
+  await enter(client, known.replica, { isSaved: true });
+  tellTabs({ kind: "opened" });
+}
+
+/** Lock: by hand, or because nobody has used the app for some time. */
+export async function lock(): Promise<void> {
+  const before = phase.getSnapshot();
+  if (before.kind !== "open") return;
+  tellTabs({ kind: "locked", isLoggedOut: false });
+  await Promise.all([Client.forget(device.SESSION), close(false, true)]);
+  await endSession(before.client);
+}
+
+/** Forget everything that is decrypted, and show that it is locked. `keepClient`: its session is still to be ended. */
+async function close(isLoggedOut: boolean, keepClient = false): Promise<void> {
+  const before = phase.getSnapshot();
+  if (before.kind === "open") {
+    syncing?.end();
+    syncing = undefined;
+    vaultsOf = undefined;
+    openVaults.set([]);
+    dismissAll();
+    for (const forget of [...forgetters]) forget();
+  }
+  if (isLoggedOut) phase.set({ kind: "away" });
+  else if (before.kind !== "away") showLocked();
+  if (before.kind !== "open") return;
+  await before.replica.close();
+  if (!keepClient) before.client.close();
+}
+
+/** End the session on the server, if that can be reached soon; whatever happens, every key is forgotten. */
+async function endSession(client: Client): Promise<boolean> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<boolean>((end) => (timer = setTimeout(end, GOODBYE, false)));
+  const told = navigator.onLine ? client.logout().then(() => true, () => false) : Promise.resolve(false);
+  const isTold = await Promise.race([told, late]);
+  clearTimeout(timer);
+  client.close();
+  return isTold;
+}
+
+/** Log out: the session ends, and everything of the account is deleted from this device. Whether the server has heard. */
+export async function logOut(): Promise<boolean> {
+  const before = phase.getSnapshot();
+  const known = device.remembered();
+  tellTabs({ kind: "locked", isLoggedOut: true });
+  await Promise.all([Client.forget(device.SESSION), close(true, true)]);
+  device.forgetAccount();
+  const isTold = before.kind === "open" ? await endSession(before.client) : false;
+  if (known) await (await import("@strongroom/client/replica")).deleteReplica(known.replica);
+  return isTold;
+}
+
+/** Sync now, also after something that kept this device from it. */
+export const syncNow = (): void => syncing?.retry();
+
+/** Read the vaults again. */
+async function readVaults(): Promise<void> {
+  const now = phase.getSnapshot();
+  if (now.kind !== "open") return;
+  try {
+    const found = await now.replica.vaults();
+    const isSame = (one: ReplicaVault, other: ReplicaVault | undefined): boolean => one.uid === other?.uid && one.name === other.name;
+    found.sort((one, other) => one.name.localeCompare(other.name) || (one.uid < other.uid ? -1 : 1));
+    const before = openVaults.getSnapshot();
+    if (phase.getSnapshot() !== now) return;
+    if (vaultsOf === now.replica && found.length === before.length && found.every((one, at) => isSame(one, before[at]))) return;
+    vaultsOf = now.replica;
+    openVaults.set(found);
+  } catch (fault) {
+    if (!(fault instanceof Locked)) throw fault; // it was locked meanwhile
+  }
+}
+
+/** A vault was made, renamed or deleted. */
+export async function vaultsChanged(): Promise<void> {
+  await readVaults();
+  tellTabs({ kind: "changed" });
+}
+
+/** A new vault, on this device at once, sent with the next sync. */
+export async function makeVault(name: string): Promise<ReplicaVault> {
+  const now = phase.getSnapshot();
+  if (now.kind !== "open") throw new Locked();
+  const made = await now.replica.vault(name, { create: true });
+  await vaultsChanged();
+  return made;
+}
+
+/** Lock when nobody has used any tab for the chosen time. */
+function watchInput(): void {
+  const used = (): void => {
+    if (phase.getSnapshot().kind !== "open" || device.isDue()) return; // due: the next look locks
+    if (Date.now() - putOffAt < IDLE_CHECK) return;
+    putOffAt = Date.now();
+    device.putOff();
+  };
+  for (const name of ["keydown", "pointerdown", "pointermove", "wheel", "touchstart"]) {
+    addEventListener(name, used, { capture: true, passive: true });
+  }
+  const look = (): void => {
+    if (phase.getSnapshot().kind === "open" && device.isDue()) void lock();
+  };
+  setInterval(look, IDLE_CHECK);
+  document.addEventListener("visibilitychange", look); // timers of a tab in the background are late
+}

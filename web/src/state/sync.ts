@@ -1,0 +1,150 @@
+// Syncing while the app is open: the first time with its progress, then whenever something changes.
+import type { Client } from "@strongroom/client";
+import type { Replica, SyncProgress } from "@strongroom/client/replica";
+import { remember, remembered, SESSION } from "./device.js";
+import { createStore, type Store } from "./store.js";
+import { tellTabs } from "./tabs.js";
+import { isTriedAgain, type Trouble, troubleOf } from "./trouble.js";
+
+/** The state of the sync of this device. */
+export interface SyncStatus {
+  /** The number of changes that are not sent, refused ones included. */
+  readonly pending: number;
+  readonly isSyncing: boolean;
+  /** The progress of the first sync; undefined as soon as everything is here. */
+  readonly first: { readonly done: number; readonly total: number | undefined } | undefined;
+  /** What keeps this device from syncing, if anything does. */
+  readonly trouble: Trouble | undefined;
+  /** When this tab has synced last, in milliseconds since 1970. */
+  readonly syncedAt: number | undefined;
+}
+
+const NONE: SyncStatus = { pending: 0, isSyncing: false, first: undefined, trouble: undefined, syncedAt: undefined };
+const RETRY = 15_000;
+const current = createStore<SyncStatus>(NONE);
+
+/** The state of the sync. */
+export const syncStatus: Store<SyncStatus> = current;
+
+const change = (changed: Partial<SyncStatus>): void => current.set((before) => ({ ...before, ...changed }));
+
+/** The syncs of one open replica. */
+export class Syncing {
+  readonly #client: Client;
+  readonly #replica: Replica;
+  readonly #changed: () => void;
+  readonly #ended = new AbortController();
+  readonly #stop: () => void;
+  #isSaved: boolean;
+  #wake: () => void = () => undefined;
+
+  /** `changed` is called after each sync that changed something; `isSaved`: the session is saved for other tabs already. */
+  constructor(client: Client, replica: Replica, isSaved: boolean, changed: () => void) {
+    this.#client = client;
+    this.#replica = replica;
+    this.#isSaved = isSaved;
+    this.#changed = changed;
+    const follow = (): void => this.#follow();
+    const unsubscribe = replica.state.subscribe(follow);
+    const wake = (): void => this.retry();
+    const offline = (): void => change({ trouble: { kind: "offline", name: "Unreachable", sentence: "" } });
+    addEventListener("online", wake);
+    addEventListener("offline", offline);
+    this.#stop = () => {
+      unsubscribe();
+      removeEventListener("online", wake);
+      removeEventListener("offline", offline);
+    };
+    void this.#run();
+  }
+
+  /** End it: nothing is shown any more. */
+  end(): void {
+    this.#ended.abort();
+    this.#stop();
+    this.#wake();
+    current.set(NONE);
+  }
+
+  /** Try again now. */
+  retry(): void {
+    change({ trouble: undefined });
+    this.#wake();
+  }
+
+  /** Show what the replica says of itself. */
+  #follow(): void {
+    const { pending, isSyncing, error, report } = this.#replica.state.getSnapshot();
+    const before = current.getSnapshot();
+    const isDone = !isSyncing && !error && report !== undefined;
+    const trouble = error && !isSyncing ? troubleOf(error) : isDone ? undefined : before.trouble;
+    const isSame = trouble?.kind === before.trouble?.kind && trouble?.sentence === before.trouble?.sentence;
+    change({
+      pending, isSyncing, trouble: isSame ? before.trouble : trouble,
+      ...(isDone && before.isSyncing && { syncedAt: Date.now() }),
+    });
+    if (isDone && !this.#isSaved) void this.#save();
+  }
+
+  /** Save the session for the other tabs, once there is one. */
+  async #save(): Promise<void> {
+    this.#isSaved = true;
+    try {
+      await this.#client.saveSession(SESSION);
+      if (this.#ended.signal.aborted) await (await import("@strongroom/client")).Client.forget(SESSION);
+      else tellTabs({ kind: "opened" });
+    } catch {
+      this.#isSaved = false; // the next sync tries again
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#ended;
+    while (!signal.aborted) {
+      try {
+        await this.#first();
+        for await (const report of this.#replica.watch(undefined, { signal })) {
+          void report;
+          this.#changed();
+          tellTabs({ kind: "changed" });
+        }
+      } catch (fault) {
+        if (signal.aborted) return;
+        const trouble = troubleOf(fault);
+        change({ trouble, isSyncing: false });
+        await this.#rest(isTriedAgain(trouble) ? RETRY : undefined);
+      }
+    }
+  }
+
+  /** The first sync, with its progress. */
+  async #first(): Promise<void> {
+    const known = remembered();
+    if (!known || known.isWhole) return;
+    change({ first: { done: 0, total: undefined } });
+    let done = 0;
+    await this.#replica.sync(undefined, {
+      progress: (progress: SyncProgress) => {
+        if (progress.phase !== "pull" || this.#ended.signal.aborted) return;
+        done = progress.done;
+        change({ first: { done, total: progress.total } });
+        this.#changed();
+      },
+    });
+    if (this.#ended.signal.aborted) return;
+    remember({ ...known, isWhole: true });
+    change({ first: undefined });
+    this.#changed();
+    tellTabs({ kind: "changed" });
+  }
+
+  /** Wait, until somebody wants to try again. */
+  async #rest(milliseconds: number | undefined): Promise<void> {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    await new Promise<void>((go) => {
+      this.#wake = go;
+      if (milliseconds !== undefined) timer = setTimeout(go, milliseconds);
+    });
+    clearTimeout(timer);
+  }
+}

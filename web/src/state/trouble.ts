@@ -1,0 +1,62 @@
+// What keeps this device from syncing, as something that the app can show and act on.
+import {
+  AccountDisabled, CredentialsRolledBack, InvalidCredentials, InvalidPasskey, InvalidRefreshToken, InvalidSecondFactor,
+  InvalidTicket, Locked, RateLimited, Refusal, RolledBack, SecondFactorRequired, Tampered, Unauthorized, Unavailable,
+  Unsupported, WeakParameters, WrongServer,
+} from "@strongroom/client";
+import { FactorCancelled } from "./factor.js";
+
+/**
+ * Why there is no sync.
+ *
+ * - `offline`: the server cannot be reached. It is tried again by itself.
+ * - `busy`: the server asks to wait, or has a fault. It is tried again by itself.
+ * - `wrongServer`: something else answers. It is tried again by itself.
+ * - `ended`: the session has ended, or a second factor is missing: the password is asked for again.
+ * - `password`: the password was changed elsewhere, or the account is not there any more: log in again.
+ * - `disabled`: the operator has disabled the account.
+ * - `rolledBack`, `credentialsRolledBack`, `tampered`, `weak`: the server lies, was damaged, or was restored from an older
+ *   backup. Nothing was believed, and nothing overwritten; there are no more syncs until a person tries again.
+ * - `old`: the account uses something that this app does not know.
+ * - `other`: a fault of this app or of the browser.
+ */
+export type TroubleKind =
+  | "offline" | "busy" | "wrongServer" | "ended" | "password" | "disabled" | "rolledBack" | "credentialsRolledBack"
+  | "tampered" | "weak" | "old" | "other";
+
+/** What keeps this device from syncing. */
+export interface Trouble {
+  readonly kind: TroubleKind;
+  /** The name of the error's class, for `texts.errors`. */
+  readonly name: string;
+  /** The sentence of the error. */
+  readonly sentence: string;
+}
+
+const KINDS: readonly [TroubleKind, ...(new (...given: never[]) => Error)[]][] = [
+  ["offline", Unavailable],
+  ["busy", RateLimited],
+  ["wrongServer", WrongServer],
+  ["ended", InvalidRefreshToken, Unauthorized, Locked, SecondFactorRequired, InvalidSecondFactor, InvalidTicket, InvalidPasskey, FactorCancelled],
+  ["password", InvalidCredentials],
+  ["disabled", AccountDisabled],
+  ["credentialsRolledBack", CredentialsRolledBack],
+  ["rolledBack", RolledBack],
+  ["tampered", Tampered],
+  ["weak", WeakParameters],
+  ["old", Unsupported],
+  ["busy", Refusal],
+];
+const BY_ITSELF: readonly TroubleKind[] = ["offline", "busy", "wrongServer"];
+/** Those that get a page-wide notice. */
+export const ALARMS: readonly TroubleKind[] = ["rolledBack", "credentialsRolledBack", "tampered", "weak"];
+
+/** What an error means. */
+export function troubleOf(fault: unknown): Trouble {
+  const kind = KINDS.find(([, ...classes]) => classes.some((one) => fault instanceof one))?.[0] ?? "other";
+  const name = fault instanceof Refusal ? (fault.constructor as typeof Refusal).kind : "Error";
+  return { kind, name, sentence: fault instanceof Refusal ? fault.message : "" };
+}
+
+/** Whether it is tried again without a person. */
+export const isTriedAgain = ({ kind }: Trouble): boolean => BY_ITSELF.includes(kind);
