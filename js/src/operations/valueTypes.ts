@@ -18,8 +18,12 @@ export interface StandardSchema<T> {
 /** What a validator of Standard Schema answers. */
 export type SchemaResult<T> = { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly object[] };
 
-/** The type of the values of a collection: a function that reads them, or a validator of Standard Schema. */
-export type ValueType<T> = { parse(value: unknown): T | Promise<T> } | StandardSchema<T>;
+/**
+ * The type of the values of a collection: a function that reads them, or a validator of Standard Schema.
+ *
+ * With `write`, what it makes of a value is stored: JSON or bytes, which `parse` reads again.
+ */
+export type ValueType<T> = { parse(value: unknown): T | Promise<T>; write?(value: T): unknown } | StandardSchema<T>;
 
 /** What does not fit. It says nothing of the value, nor of what a validator says, which may quote it. */
 const REFUSED = "a check of the type refuses it";
@@ -39,8 +43,8 @@ export async function decode<T>(type: ValueType<T>, raw: unknown): Promise<Typed
 }
 
 /** What a program gives, as it is stored; refused if it would not be read again. */
-export async function encode(type: ValueType<unknown> | undefined, value: unknown): Promise<Content> {
-  const content = toContent(value);
+export async function encode<T>(type: ValueType<T> | undefined, value: unknown): Promise<Content> {
+  const content = toContent(type && "write" in type && type.write ? type.write(value as T) : value);
   if (type && "problem" in (await decode(type, toValue(content)))) {
     throw new Invalid(
       { value: `does not fit the type: ${REFUSED}` },
