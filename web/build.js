@@ -14,8 +14,9 @@ import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const BUDGET = 120; // KB after gzip: all that is loaded to sign up, or to unlock and show the list
-// What the first load needs of what is imported dynamically. All else is loaded when it is first used.
-const FIRST = [/js\/src\/rare\.ts$/, /js\/src\/argon2\//, /js\/src\/replica\/(indexedDb|engine)\.ts$/, /web\/src\/account\/(logIn|signUp|unlock)\.tsx$/, /src\/items\/itemList\.tsx$/];
+// What is imported dynamically, and needed to sign up, or to unlock and show the list. It is bundled with the rest of the
+// first load: in a few large files, which compress better than many small ones. All else is loaded when it is first used.
+const FIRST = /\bimport\("(\.[^"]*\/(?:passwords|saved|engine|indexedDb|argon2id|connectionErrors|signUp|itemList)\.js)"\)/g;
 const SHARED = {
   absWorkingDir: HERE,
   bundle: true,
@@ -49,7 +50,7 @@ const workerName = worker.named["argon2-worker.js"];
 const app = await bundle({
   entryPoints: { app: "src/main.tsx", operator: "src/operator/main.tsx" },
   splitting: true,
-  plugins: [{ name: "worker", setup: useWorker }],
+  plugins: [{ name: "sources", setup: changeSources }],
   inject: options.inject ? [resolve(options.inject)] : [],
 });
 const texts = await textsOf("src/texts/en.ts");
@@ -108,13 +109,20 @@ async function bundle(more) {
   return { outputs, named };
 }
 
-/** Put the hashed name of the Argon2 worker where the client names its file. */
-function useWorker({ onLoad }) {
-  onLoad({ filter: /argon2id\.ts$/ }, ({ path }) => {
+/** Put the hashed name of the Argon2 worker where the client names its file, and import what the first load needs. */
+function changeSources({ onLoad }) {
+  onLoad({ filter: /\/src\/.*\.tsx?$/ }, ({ path }) => {
     const source = readFileSync(path, "utf-8");
-    const changed = source.replace('"./argon2-worker.js"', JSON.stringify(`./${workerName.replace("assets/", "")}`));
-    if (changed === source) throw new Error(`${path} names no ./argon2-worker.js`);
-    return { contents: changed, loader: "ts" };
+    let changed = source.replace('"./argon2-worker.js"', JSON.stringify(`./${workerName.replace("assets/", "")}`));
+    if (path.endsWith("argon2id.ts") && changed === source) throw new Error(`${path} names no ./argon2-worker.js`);
+    let head = "";
+    let count = 0;
+    changed = changed.replace(FIRST, (_, file) => {
+      count += 1;
+      head += `import * as first${count}_ from "${file}";\n`;
+      return `Promise.resolve(first${count}_)`;
+    });
+    return { contents: head + changed, loader: path.endsWith("x") ? "tsx" : "ts" };
   });
 }
 
@@ -141,15 +149,14 @@ function page(template, entry, up) {
     });
 }
 
-/** The files that an entry loads at once, itself first. `also` adds what it imports dynamically. */
-function needed(outputs, path, also = [], found = new Set()) {
+/** The files that an entry loads at once, itself first. */
+function needed(outputs, path, found = new Set()) {
   if (found.has(path)) return found;
   found.add(path);
   for (const { path: imported, kind, external } of outputs[path].imports) {
     const next = relative(out, join(HERE, imported));
     if (external || !outputs[next]) continue;
-    const entry = outputs[next].entryPoint ?? "";
-    if (kind === "import-statement" || (kind === "dynamic-import" && also.some((wanted) => wanted.test(resolve(HERE, entry))))) needed(outputs, next, also, found);
+    if (kind === "import-statement") needed(outputs, next, found);
   }
   return found;
 }
@@ -197,7 +204,7 @@ function weigh() {
     return most === undefined || bytes <= most * 1000;
   };
   const loadedBy = (entry) => [app.named[`${entry}.js`], app.named[`${entry}.css`]].filter(Boolean);
-  const first = [...new Set([...needed(app.outputs, app.named["app.js"], FIRST), ...loadedBy("app")])];
+  const first = [...new Set([...needed(app.outputs, app.named["app.js"]), ...loadedBy("app")])];
   const operator = [...new Set([...needed(app.outputs, app.named["operator.js"]), ...loadedBy("operator")])];
   const good = tell("first load", gzipped(["index.html", workerName, icon, ...first]), BUDGET);
   tell("operator's page", gzipped(["operator/index.html", icon, ...operator]));

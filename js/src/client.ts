@@ -16,7 +16,7 @@ import type { Usage } from "./operations/usageAndLog.js";
 import { openVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
 import { checkedType, Collection, Vault } from "./vaults.js";
-import { rare } from "./later.js";
+import { passwords, rare, saved } from "./later.js";
 
 const move = () => import("./operations/accountMove.js");
 /** Where a browser keeps a session, unless told otherwise. */
@@ -72,7 +72,7 @@ export class Client {
    * InvalidRefreshToken. With `email`, the session of another account is refused.
    */
   static async resume(place: string | SessionPlace = PLACE, options: ClientOptions & { email?: string } = {}): Promise<Client> {
-    const { savedSessions, sessionDatabase } = await rare();
+    const { savedSessions, sessionDatabase } = await saved();
     const { url, use } = await savedSessions.open(typeof place === "string" ? sessionDatabase(place) : place, options.email);
     const client = new Client(url, options);
     await use(client.#core);
@@ -87,13 +87,13 @@ export class Client {
    * deletes it.
    */
   async saveSession(place: string | SessionPlace = PLACE): Promise<void> {
-    const { savedSessions, sessionDatabase } = await rare();
+    const { savedSessions, sessionDatabase } = await saved();
     await savedSessions.save(this.#core, typeof place === "string" ? sessionDatabase(place) : place);
   }
 
   /** Delete a session that was saved from this device. It stays open on the server: `logout` ends it. */
   static async forget(place: string | SessionPlace = PLACE): Promise<void> {
-    const found = typeof place === "string" ? (await rare()).sessionDatabase(place) : place;
+    const found = typeof place === "string" ? (await saved()).sessionDatabase(place) : place;
     await found.alone(() => found.delete());
   }
 
@@ -168,19 +168,19 @@ export class Client {
    * accepts the work in the derivation of keys of that time; otherwise less than was seen is refused.
    */
   async changePassword(old: string, next: string, { restored = false, code }: CodeOptions & { restored?: boolean } = {}): Promise<void> {
-    const { accounts, FactorSource } = await rare();
+    const { accounts, FactorSource } = await passwords();
     await accounts.changePassword(this.#core, old, next, new FactorSource(code), restored);
   }
 
   /** A key to print and keep; it opens the account if the password is lost. An earlier one opens nothing more. */
   async makeRecoveryKey(password: string, { code }: CodeOptions = {}): Promise<string> {
-    const { accounts, FactorSource } = await rare();
+    const { accounts, FactorSource } = await passwords();
     return accounts.setRecovery(this.#core, password, new FactorSource(code));
   }
 
   /** Remove the recovery key: from now on it does not open the account. */
   async removeRecoveryKey(password: string, { code }: CodeOptions = {}): Promise<void> {
-    const { accounts, FactorSource } = await rare();
+    const { accounts, FactorSource } = await passwords();
     await accounts.removeRecovery(this.#core, password, new FactorSource(code));
   }
 
@@ -191,7 +191,7 @@ export class Client {
    * and each code counts once: give a function as `code`.
    */
   async recover(email: string, recoveryKey: string, newPassword: string, { code }: CodeOptions = {}): Promise<User> {
-    const { accounts, FactorSource } = await rare();
+    const { accounts, FactorSource } = await passwords();
     return accounts.recover(this.#core, email, recoveryKey, newPassword, new FactorSource(code));
   }
 
@@ -207,7 +207,7 @@ export class Client {
    */
   async rotateKeys(password: string, options: CodeOptions & { newPassword?: string; progress?: Progress } = {}): Promise<string | undefined> {
     const { newPassword, progress, code } = options;
-    const { rotation, FactorSource } = await rare();
+    const [{ rotation }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     return rotation.rotateKeys(this.#core, password, newPassword, progress, new FactorSource(code));
   }
 
@@ -228,7 +228,7 @@ export class Client {
 
   /** Delete the account and everything in it, at once and for good. */
   async deleteAccount(password: string, { code }: CodeOptions = {}): Promise<void> {
-    const { accounts, FactorSource } = await rare();
+    const { accounts, FactorSource } = await passwords();
     await accounts.deleteAccount(this.#core, password, new FactorSource(code));
   }
 

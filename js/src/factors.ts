@@ -3,7 +3,7 @@ import type { Enrolment, RecoveryCodes, SecondFactors } from "./net/decoders.js"
 import type { Core } from "./operations/core.js";
 import type { Authenticator, Code } from "./operations/factors.js";
 import type { ListedPasskey, NewPasskey } from "./operations/passkeys.js";
-import { rare } from "./later.js";
+import { passwords, rare } from "./later.js";
 
 
 /** The second factor, where the server asks for one. */
@@ -36,7 +36,7 @@ export class SecondFactor {
    * then replaces the one of before.
    */
   async enrol(password: string, { code }: CodeOptions = {}): Promise<Enrolment> {
-    const { secondFactors, FactorSource } = await rare();
+    const [{ secondFactors }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     return secondFactors.enrol(this.#core, password, new FactorSource(code));
   }
 
@@ -52,13 +52,13 @@ export class SecondFactor {
 
   /** Remove the one-time codes. If there is no other second factor, the password alone logs in again. */
   async disable(password: string, { code }: CodeOptions = {}): Promise<void> {
-    const { secondFactors, FactorSource } = await rare();
+    const [{ secondFactors }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     await secondFactors.disable(this.#core, password, new FactorSource(code));
   }
 
   /** Ten new recovery codes. Those of before are good no more. */
   async newRecoveryCodes(password: string, { code }: CodeOptions = {}): Promise<RecoveryCodes> {
-    const { secondFactors, FactorSource } = await rare();
+    const [{ secondFactors }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     return secondFactors.newRecoveryCodes(this.#core, password, new FactorSource(code));
   }
 }
@@ -84,7 +84,7 @@ export class Passkeys {
    * codes, which are shown only here. `enableUnlock` lets the passkey open the account, too.
    */
   async add(name: string, password: string, authenticator: Authenticator, { code }: CodeOptions = {}): Promise<NewPasskey> {
-    const { passkeys, FactorSource } = await rare();
+    const [{ passkeys }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     return passkeys.add(this.#core, name, password, authenticator, new FactorSource(code));
   }
 
@@ -100,7 +100,7 @@ export class Passkeys {
 
   /** Let a passkey open the account no more; it still logs in. Whoever has had the keys by it still has them. */
   async disableUnlock(passkey: ListedPasskey, password: string, { code }: CodeOptions = {}): Promise<void> {
-    const { passkeys, FactorSource } = await rare();
+    const [{ passkeys }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     await passkeys.disableUnlock(this.#core, passkey, password, new FactorSource(code));
   }
 
@@ -116,7 +116,7 @@ export class Passkeys {
    * authenticator. If it is lost, `rotateKeys` ends what whoever finds it could read.
    */
   async delete(passkey: ListedPasskey, password: string, { code }: CodeOptions = {}): Promise<void> {
-    const { passkeys, FactorSource } = await rare();
+    const [{ passkeys }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     await passkeys.remove(this.#core, passkey, password, new FactorSource(code));
   }
 }

@@ -1,5 +1,4 @@
 // What few programs need, or need once: it is loaded, in one piece, when it is used for the first time.
-export * as accounts from "./operations/accounts.js";
 export * as adoption from "./operations/adoption.js";
 export * as batches from "./operations/batches.js";
 export * as blobs from "./operations/blobs.js";
@@ -7,13 +6,10 @@ export * as ceremonies from "./operations/ceremonies.js";
 export * as collections from "./operations/collections.js";
 export * as credentials from "./operations/credentials.js";
 export * as descent from "./operations/descent.js";
-export { FactorSource, finishLogin } from "./operations/factors.js";
 export * as history from "./operations/history.js";
 export * as passkeys from "./operations/passkeys.js";
 export * as rotation from "./operations/rotation.js";
-export * as savedSessions from "./operations/savedSessions.js";
 export * as secondFactors from "./operations/secondFactors.js";
-export { sessionDatabase } from "./operations/sessionDatabase.js";
 export * as sessionsAndKeys from "./operations/sessionsAndKeys.js";
 export * as tokens from "./operations/tokens.js";
 export * as trash from "./operations/trash.js";

@@ -13,7 +13,7 @@ import { get as getKeyring } from "../net/requests/keyrings.js";
 import type { Core } from "./core.js";
 import type { Code } from "./factors.js";
 import * as keyrings from "./keyrings.js";
-import { rare } from "../later.js";
+import { passwords } from "../later.js";
 
 const NO_KEYS = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted.";
 const PERHAPS_TYPED =
@@ -82,7 +82,7 @@ export async function login(core: Core, email: string, password: string, code?: 
     await unlock(core, own, descriptor, (sealed) => openWithPassword(sealed, keys, descriptor));
     if (!reaches(descriptor, DEFAULT)) {
       // More work for whoever guesses, while the password is at hand; nobody is asked for another code for this.
-      const { accounts, FactorSource } = await rare();
+      const { accounts, FactorSource } = await passwords();
       const source = new FactorSource();
       await accounts.setPassword(core, own, spelledAuth(keys.auth), password, source).catch((refusal: unknown) => {
         if (!(refusal instanceof SecondFactorRequired)) throw refusal;
@@ -98,7 +98,7 @@ async function openSession(core: Core, email: string, auth: string, code?: Code)
     return await core.session.send(requests.login(email, auth, core.deviceName));
   } catch (refusal) {
     if (!(refusal instanceof SecondFactorRequired)) throw refusal;
-    const { finishLogin, FactorSource } = await rare();
+    const { finishLogin, FactorSource } = await passwords();
     return finishLogin(core.session, refusal, new FactorSource(code));
   }
 }

@@ -3,7 +3,7 @@ import { type Client, coreOf } from "../client.js";
 import type { CodeOptions } from "../factors.js";
 import { Invalid, Locked } from "../errors.js";
 import { checkedText } from "../format/encoding.js";
-import { rare } from "../later.js";
+import { passwords } from "../later.js";
 import { Scope } from "../operations/documents.js";
 import type { Value, ValueType } from "../operations/valueTypes.js";
 import { checkedType } from "../vaults.js";
@@ -72,7 +72,7 @@ export async function openReplica(client: Client, place: string | ReplicaPlace, 
 export async function unlockReplica(
   client: Client, place: string | ReplicaPlace, password: string, { code }: CodeOptions = {},
 ): Promise<void> {
-  const [{ unlockFrom }, { FactorSource }] = await Promise.all([engine(), rare()]);
+  const [{ unlockFrom }, { FactorSource }] = await Promise.all([engine(), passwords()]);
   await unlockFrom(coreOf(client), await (await placeOf(place)).open(false), password, new FactorSource(code));
 }
 

@@ -20,7 +20,7 @@
  * stays in the replica, encrypted. Logging out deletes the replica too.
  */
 import { Client, Invalid, InvalidCredentials, Locked, Refusal, type User } from "@strongroom/client";
-import { openReplica, type Replica, type ReplicaVault, unlockReplica } from "@strongroom/client/replica";
+import { deleteReplica, openReplica, type Replica, type ReplicaVault, unlockReplica } from "@strongroom/client/replica";
 import { texts } from "../texts/en.js";
 import * as device from "./device.js";
 import { askFactor } from "./factor.js";
@@ -242,7 +242,7 @@ export async function logOut(): Promise<boolean> {
   await Promise.all([Client.forget(device.SESSION), close(true, true)]);
   device.forgetAccount();
   const isTold = before.kind === "open" ? await endSession(before.client) : false;
-  if (known) await (await import("@strongroom/client/replica")).deleteReplica(known.replica);
+  if (known) await deleteReplica(known.replica);
   return isTold;
 }
 

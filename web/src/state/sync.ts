@@ -1,5 +1,5 @@
 // Syncing while the app is open: the first time with its progress, then whenever something changes.
-import type { Client } from "@strongroom/client";
+import { Client } from "@strongroom/client";
 import type { Replica, SyncProgress } from "@strongroom/client/replica";
 import { remember, remembered, SESSION } from "./device.js";
 import { createStore, type Store } from "./store.js";
@@ -91,7 +91,7 @@ export class Syncing {
     this.#isSaved = true;
     try {
       await this.#client.saveSession(SESSION);
-      if (this.#ended.signal.aborted) await (await import("@strongroom/client")).Client.forget(SESSION);
+      if (this.#ended.signal.aborted) await Client.forget(SESSION);
       else tellTabs({ kind: "opened" });
     } catch {
       this.#isSaved = false; // the next sync tries again
