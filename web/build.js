@@ -206,7 +206,7 @@ function weigh() {
   const loadedBy = (entry) => [app.named[`${entry}.js`], app.named[`${entry}.css`]].filter(Boolean);
   const first = [...new Set([...needed(app.outputs, app.named["app.js"]), ...loadedBy("app")])];
   const operator = [...new Set([...needed(app.outputs, app.named["operator.js"]), ...loadedBy("operator")])];
-  const good = tell("first load", gzipped(["index.html", workerName, icon, ...first]), BUDGET);
+  const good = tell("first load", gzipped(["index.html", workerName, icon, ...first]), options.inject ? undefined : BUDGET);
   tell("operator's page", gzipped(["operator/index.html", icon, ...operator]));
   tell("all files", gzipped([...files.keys()]));
   return good;

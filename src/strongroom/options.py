@@ -125,6 +125,12 @@ TABLE: Final = (
     Option("MAX_CONNECTIONS", "--max-connections", "4000", "Open connections, at most, for each process"),
     Option("CORS_ORIGINS", "--cors-origins", "*", "Origins of browser apps that may call, separated by commas"),
     Option(
+        "WEB",
+        "--web",
+        "on",
+        "The web app at /app/: on, off, or the folder of a build of your own",
+    ),
+    Option(
         "PUBLIC_URL",
         "--public-url",
         "",

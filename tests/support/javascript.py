@@ -32,10 +32,10 @@ POLICY: Final = (
 shared: Path = Path(tempfile.gettempdir())
 
 
-def once(name: str, make: Callable[[Path], object]) -> Path:
+def once(name: str, make: Callable[[Path], object], *, packages: Path = PACKAGE) -> Path:
     """A folder that the first process makes which needs it, and that all processes use."""
-    if not (PACKAGE / "node_modules" / ".done").exists():
-        pytest.skip("The packages of js/ are not installed; make js does it")
+    if not (packages / "node_modules" / ".done").exists():
+        pytest.skip(f"The packages of {packages.name}/ are not installed; make {packages.name} does it")
     folder = shared / name
     with (shared / f"{name}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -51,7 +51,7 @@ class App:
 
     def __init__(self, context: AppContext, router: Router | None = None) -> None:
         self.context = context
-        self._router = router or routes.router(context.variant)
+        self._router = router or self._own_router()
         self._cors = Cors(context.settings.cors_origins)
         https = context.settings.public_url.startswith("https://")
         self._common_headers: list[Header] = [(b"strict-transport-security", b"max-age=31536000")] if https else []
@@ -59,6 +59,11 @@ class App:
         self._tasks: list[asyncio.Task[None]] = []
         self._traces: tracing.Traces | None = None
         self._disk_full_logged_at = float("-inf")
+
+    def _own_router(self) -> Router:
+        """The router of the API, and of the web app where that is served."""
+        api, web_app = routes.router(self.context.variant), self.context.web_app
+        return api if web_app is None else Router([*api.endpoints, *routes.web_app.endpoints(web_app)])
 
     async def start(self) -> None:
         """Begin to serve the database, and start the background tasks."""

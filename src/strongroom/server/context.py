@@ -21,6 +21,7 @@ from strongroom.server.monitoring.metrics import Metrics
 from strongroom.server.monitoring.readiness import Readiness
 from strongroom.server.passwords import PasswordPool
 from strongroom.server.snapshot_slots import SLOTS_PER_ACCOUNT, SnapshotSlots
+from strongroom.server.web import app_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,6 +92,7 @@ class AppContext:
         self.exports = SnapshotSlots(MAX_EXPORTS if pool is None else max(1, pool // 5), each=1)
         self.passwords = PasswordPool(log)
         self._relying_party = _relying_party(settings.public_url)
+        self.web_app = app_files.served(settings.web)
         self.readiness = Readiness(db, self.passwords.works, settings.ready_free_bytes, log)
 
     @property

@@ -121,7 +121,8 @@ class Response:
 
     def fields(self) -> list[Header]:
         """All headers of the response."""
-        fields = [*_COMMON_HEADERS, *self.headers]
+        own = {name for name, _ in self.headers}
+        fields = [*(header for header in _COMMON_HEADERS if header[0] not in own), *self.headers]
         if self.status not in {204, 304}:
             fields.append((b"content-type", self.content_type))
             if self.chunks is None:

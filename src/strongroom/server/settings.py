@@ -21,6 +21,7 @@ _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_0
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
 _ISSUERS: Final = {Variant.BOTH: "strongroom", Variant.DOCUMENT: "strongroom", Variant.BLOB: "strongbox"}
 WEAK_SECRET_BYTES: Final = 32
+WEB_APP: Final = str(Path(__file__).parent / "web" / "static")  # where `make web` writes
 UNIX: Final = "unix:"  # before the path of a socket
 
 
@@ -78,6 +79,14 @@ def _public_url(text: str) -> str:
     if text and not re.fullmatch(r"https?://[^/\s]+(?:/[^\s]*)?", text.strip()):
         raise ValueError("an address like https://vault.example.com")
     return text.strip().rstrip("/")
+
+
+def _web(text: str) -> str:
+    """The folder of the web app, or nothing."""
+    words = {"on": WEB_APP, "off": ""}
+    if text.strip() not in words and "/" not in text:
+        raise ValueError("on, off, or the folder of a build, with a / in its path")
+    return words.get(text.strip(), text)
 
 
 def _networks(text: str) -> tuple[Network, ...]:
@@ -194,6 +203,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "IMPORT_MAX_BYTES": _whole(0, 10**15 - 1),
     "BUFFER_BYTES": _whole(16 * 2**20, 10**15 - 1),
     "CORS_ORIGINS": _origins,
+    "WEB": _web,
     "PUBLIC_URL": _public_url,
     "TRUSTED_PROXIES": _trusted,
     "MAX_CONNECTIONS": _whole(1, 1_000_000),
@@ -248,6 +258,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     import_max_bytes: int
     buffer_bytes: int
     cors_origins: tuple[str, ...]
+    web: str  # the folder of the web app; empty where it is not served
     public_url: str
     trusted_proxies: tuple[Network | str, ...]
     max_connections: int

@@ -25,11 +25,14 @@ from strongroom.server.routes import (
     trash,
     vaults,
     versions,
+    web_app,
 )
 from strongroom.server.routing import Router
 
 if TYPE_CHECKING:
     from strongroom.model import Variant
+
+__all__ = ["monitoring_router", "router", "web_app"]
 
 
 @lru_cache

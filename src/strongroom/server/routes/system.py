@@ -10,6 +10,7 @@ from strongroom._version import __version__
 from strongroom.server.api_docs import html
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
+from strongroom.server.web.app_files import PREFIX
 from strongroom.store.queries import schema
 
 if TYPE_CHECKING:
@@ -35,9 +36,10 @@ async def ready(request: Request) -> Response:
     return json_response(wire.responses.ReadyReport("ready" if good else "not ready", results), 200 if good else 503)
 
 
-async def root(_request: Request) -> Response:
-    """Redirect to the documentation."""
-    return Response(status=302, headers=[(b"location", b"/docs")])
+async def root(request: Request) -> Response:
+    """Redirect to the web app, or to the documentation where no app is served."""
+    place = b"/docs" if request.context.web_app is None else PREFIX.encode()
+    return Response(status=302, headers=[(b"location", place)])
 
 
 ENDPOINTS: Final = (
@@ -57,7 +59,13 @@ ENDPOINTS: Final = (
         access=Access.PUBLIC,
         response_type=wire.responses.ReadyReport,
     ),
-    Endpoint(method="GET", path="/", handler=root, summary="Redirects to the documentation", access=Access.PUBLIC),
+    Endpoint(
+        method="GET",
+        path="/",
+        handler=root,
+        summary="Redirects to the web app, or to the documentation",
+        access=Access.PUBLIC,
+    ),
 )
 
 

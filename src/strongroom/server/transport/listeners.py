@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom import credentials
 from strongroom.server.settings import UNIX, BadSetting
+from strongroom.server.web.app_files import PREFIX, served
 
 if TYPE_CHECKING:
     from strongroom.server.settings import Settings
@@ -182,6 +183,7 @@ def announce(settings: Settings, data: str, listeners: Listeners) -> None:
     }[settings.vault_variant.value]
     reached = settings.public_url if listeners.url.startswith(UNIX) else listeners.url
     lines = [f"strongroom listens on {listeners.url}", f"  serves  {serves}", f"  data    {data}"]
+    lines += [f"  app     {reached}{PREFIX}"] if reached and served(settings.web) else []
     lines += [f"  docs    {reached}/docs"] if reached else []
     lines += [f"  figures {listeners.metrics_url}"] if listeners.metrics_url else []
     sys.stdout.write("\n".join(lines) + "\n")

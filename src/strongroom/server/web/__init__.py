@@ -1,0 +1,1 @@
+"""The web app: static files that the build wrote, with their SHA-256 in a manifest; no content of anybody."""

@@ -1,0 +1,113 @@
+"""The web app in tests: built once, served by real servers, opened in Debian's Chromium by Playwright."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
+
+from tests.support import debian_programs
+from tests.support.javascript import once, run
+
+SOURCE: Final = Path(__file__).parent.parent.parent / "web"
+DESKTOP: Final = {"width": 1280, "height": 800}
+PHONE: Final = {"width": 390, "height": 844}
+SCREENSHOTS: Final = "STRONGROOM_SCREENSHOTS"  # the variable that names a folder for screenshots
+# What the strictest standard that the app promises has as rules of axe.
+_AXE_TAGS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+# A page reports what its policy refused; the console of Chromium has it too, and this names the directive.
+_WATCH: Final = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (event) =>
+  window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
+"""
+
+
+def app_folder(*options: str, name: str = "web-app", cheap: bool = True) -> Path:
+    """The folder of a build, made once for all processes; skips the test where the packages of web/ are missing.
+
+    `cheap`: it hashes passwords at a cost that tests can afford. A release never does.
+    """
+    words = ["--inject", os.fspath(SOURCE.parent / "tests/web/cheapHashing.ts")] if cheap else []
+
+    def make(folder: Path) -> None:
+        run("node", "build.js", "--out", f"{folder}/app", *words, *options, folder=SOURCE)
+
+    return once(name, make, packages=SOURCE) / "app"
+
+
+@contextmanager
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium without a window; skips the test where it is not installed.
+
+    While it runs, the thread has an event loop: end it before a test of another folder needs its own.
+    """
+    program = debian_programs.find("chromium")
+    if program is None:
+        pytest.skip("Chromium is not installed (Debian's package is chromium)")
+    with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
+        options: dict[str, Any] = {"args": ["--disable-dev-shm-usage"], "chromium_sandbox": os.geteuid() != 0}
+        found = playwright.chromium.launch(executable_path=program, env={**os.environ, "HOME": home}, **options)
+        try:
+            yield found
+        finally:
+            found.close()
+
+
+class Pages:
+    """Pages of one person's browser. What one of them complains of fails the test, unless the test takes it out."""
+
+    def __init__(self, context: BrowserContext, url: str) -> None:
+        self.context = context
+        self.url = url
+        self.complaints: list[str] = []
+        context.add_init_script(_WATCH)
+        context.on("console", self._heard)
+        context.on("weberror", lambda error: self.complaints.append(f"uncaught: {error.error}"))
+
+    def _heard(self, message: ConsoleMessage) -> None:
+        if message.type in {"error", "warning"}:
+            self.complaints.append(f"{message.type}: {message.text}")
+
+    def open(self, path: str = "/app/") -> Page:
+        """A new tab with this path of the server."""
+        page = self.context.new_page()
+        page.goto(self.url + path)
+        return page
+
+    def forgive(self, part: str) -> None:
+        """Take out complaints that the test expects, such as failed requests; there must be one."""
+        left = [line for line in self.complaints if part not in line]
+        assert len(left) < len(self.complaints), f"no complaint has {part!r}: {self.complaints}"
+        self.complaints = left
+
+    def check(self) -> None:
+        """Fail if a page complained, or if its policy refused something."""
+        for page in self.context.pages:
+            try:
+                self.complaints += page.evaluate("window.violations ?? []")
+            except Error:  # the page has crashed or is closed: the console had it
+                continue
+        assert self.complaints == [], self.complaints
+
+
+def screenshot(page: Page, name: str, *, full: bool = False) -> None:
+    """Write a screenshot to the folder that an environment variable names; nothing without it."""
+    folder = os.environ.get(SCREENSHOTS)
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=full, animations="disabled")
+
+
+def check_accessibility(page: Page) -> None:
+    """Fail on what axe finds. Its script runs in the page's world by way of the debugger, whatever the policy."""
+    script = (SOURCE / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
+    page.evaluate(script)
+    found = page.evaluate("(tags) => axe.run({ runOnly: tags, resultTypes: ['violations'] })", _AXE_TAGS)
+    told = [(one["id"], one["help"], [node["html"][:300] for node in one["nodes"]][:5]) for one in found["violations"]]
+    assert told == [], told

@@ -1,0 +1,105 @@
+"""The web app, served by real servers on both engines, in a real browser under the policy that they send.
+
+Fixtures: `server` (on both engines in turn, or on one by `@on_a_file`), `pages` (a person's browser at the size of a
+desktop; `pages.open(path)` is a tab of it), `phone_pages` (the same at the size of a phone), `make_pages` (more
+browsers: another device, another colour scheme). A message on the console or a violation of the policy fails the test;
+`pages.forgive(part)` takes out what it expects.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.contract.harness import ENGINES, Server
+from tests.support import javascript, web_app
+from tests.support.web_app import DESKTOP, PHONE, Pages
+
+MakePages = Callable[..., Pages]
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_builds(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> None:
+    """All processes that run these tests use the same builds."""
+    own = tmp_path_factory.getbasetemp()
+    javascript.shared = own if worker_id == "master" else own.parent
+
+
+@pytest.fixture(scope="package")
+def browser() -> Iterator[Browser]:
+    """Chromium, ended before tests of other folders run."""
+    with web_app.browser() as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def _servers() -> Iterator[dict[str, Server]]:
+    """The servers that tests share, by engine."""
+    running: dict[str, Server] = {}
+    try:
+        yield running
+        for server in running.values():
+            assert server.end() == 0
+            assert "Traceback" not in server.log()
+    finally:
+        for server in running.values():
+            server.abandon()
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    """Each engine in turn."""
+    name: str = request.param
+    return name
+
+
+@pytest.fixture
+def server(engine: str, _servers: dict[str, Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+    """A real server with the app, which all tests of an engine share."""
+    if engine not in _servers:
+        home = tmp_path_factory.mktemp(f"server-{engine}")
+        _servers[engine] = Server(home, engine, WEB=str(web_app.app_folder())).start()
+    return _servers[engine]
+
+
+@pytest.fixture
+def lone(tmp_path: Path) -> Iterator[Server]:
+    """A server with the app for one test alone, on a file, not yet started; its settings may be changed."""
+    running = Server(tmp_path / "server", WEB=str(web_app.app_folder()))
+    yield running
+    running.abandon()
+
+
+@pytest.fixture
+def make_pages(browser: Browser) -> Iterator[MakePages]:
+    """Makes browsers of different people or devices: of a server, with options of Playwright's contexts."""
+    made: list[Pages] = []
+
+    def make(server: Server, **options: Any) -> Pages:
+        context = browser.new_context(**{"viewport": DESKTOP, **options})
+        made.append(Pages(context, f"http://localhost:{server.port}"))
+        return made[-1]
+
+    yield make
+    try:
+        for pages in made:
+            pages.check()
+    finally:
+        for pages in made:
+            pages.context.close()
+
+
+@pytest.fixture
+def pages(make_pages: MakePages, server: Server) -> Pages:
+    """A person's browser, at the size of a desktop."""
+    return make_pages(server)
+
+
+@pytest.fixture
+def phone_pages(make_pages: MakePages, server: Server) -> Pages:
+    """A person's browser, at the size of a phone."""
+    return make_pages(server, viewport=PHONE, has_touch=True, is_mobile=True)
