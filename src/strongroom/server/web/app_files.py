@@ -45,7 +45,7 @@ _POLICY: Final = (
     "trusted-types strongroom strongroom-service-worker",
 )
 _CLOSED: Final = (
-    *("accelerometer", "autoplay", "bluetooth", "camera", "clipboard-read", "display-capture", "encrypted-media"),
+    *("accelerometer", "autoplay", "camera", "clipboard-read", "display-capture", "encrypted-media"),
     *("fullscreen", "geolocation", "gyroscope", "hid", "magnetometer", "microphone", "midi", "payment"),
     *("picture-in-picture", "screen-wake-lock", "serial", "usb", "xr-spatial-tracking"),
 )
