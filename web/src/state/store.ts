@@ -40,8 +40,9 @@ export const constantStore = <T>(value: T): Store<T> => ({ getSnapshot: () => va
 /** The value of a store; the component is drawn again when it changes. */
 export function useStore<T>(store: Store<T>): T {
   const [, draw] = useState<object>();
+  const drawn = store.getSnapshot();
   useEffect(() => {
-    let shown = store.getSnapshot();
+    let shown = drawn;
     const look = (): void => {
       const now = store.getSnapshot();
       if (Object.is(now, shown)) return;
@@ -52,5 +53,5 @@ export function useStore<T>(store: Store<T>): T {
     look(); // it may have changed between the drawing and now
     return stop;
   }, [store]);
-  return store.getSnapshot();
+  return drawn;
 }
