@@ -28,6 +28,7 @@ export type GatePage = ComponentType<PageProps>;
 const LATER = {
   signUp: async () => (await import("./signUp.js")).SignUp,
   recover: async () => (await import("./recover.js")).Recover,
+  moveIn: async () => (await import("./moveIn.js")).MoveIn,
 } as const;
 
 const hasPasskeys = typeof PublicKeyCredential !== "undefined";
@@ -90,6 +91,7 @@ function LogInForm({ typed, onTyped, onPage, onBack }: FormProps) {
           <Button kind="plain" onClick={() => onPage("signUp")}>{texts.logIn.signUp}</Button>
         )}
         <Button kind="plain" onClick={() => onPage("recover")}>{texts.logIn.recover}</Button>
+        {!onBack && <Button kind="plain" onClick={() => onPage("moveIn")}>{texts.logIn.moveIn}</Button>}
       </div>
     </Frame>
   );

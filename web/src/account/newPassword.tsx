@@ -1,8 +1,8 @@
 // A new master password, typed twice, with its strength.
+import { strength } from "@strongroom/client/items";
 import { useState } from "preact/hooks";
 import { PasswordField } from "../components/passwordField.js";
 import { texts } from "../texts/en.js";
-import { bits, strengthOf } from "./strength.js";
 
 /** What the client takes at least. */
 const SHORTEST = 8;
@@ -51,12 +51,11 @@ export function NewPasswordFields({ label = texts.signUp.password, value, onInpu
 
 function Strength({ password }: { password: string }) {
   if (!password) return <>{texts.signUp.passwordHint}</>;
-  const found = bits(password);
-  const strength = strengthOf(found);
+  const { bits, level } = strength(password);
   return (
-    <span class={`strength ${strength}`} role="status">
-      <meter min={0} max={100} low={45} high={65} optimum={100} value={Math.min(100, found)} aria-hidden="true" />
-      {texts.signUp.strength[strength](Math.round(found))}
+    <span class={`strength ${level}`} role="status">
+      <meter min={0} max={100} low={45} high={65} optimum={100} value={Math.min(100, bits)} aria-hidden="true" />
+      {texts.signUp.strength[level](Math.round(bits))}
     </span>
   );
 }

@@ -1,45 +1,81 @@
 // The settings: a list of sections, and the one that is chosen.
 import type { ComponentType } from "preact";
+import { useState } from "preact/hooks";
 import { Columns } from "../components/columns.js";
 import { Icon, type IconName } from "../components/icon.js";
 import { hrefOf } from "../state/route.js";
+import { useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
+import { Activity } from "./activity.js";
 import { Appearance } from "./appearance.js";
+import { Devices } from "./devices.js";
+import { LogOutDialog } from "./logOutDialog.js";
+import { Move } from "./move.js";
+import { PasskeysSection } from "./passkeys.js";
+import { PasswordSection } from "./password.js";
+import { Rotation } from "./rotation.js";
+import { SecondFactorSection } from "./secondFactors.js";
+import { Tokens } from "./tokens.js";
+import { UsageSection } from "./usage.js";
 
+const { sections } = texts.settings;
 const SECTIONS: readonly (readonly [name: string, icon: IconName, label: string, view: ComponentType])[] = [
-  ["appearance", "gear", texts.settings.appearance, Appearance],
+  ["appearance", "gear", sections.appearance, Appearance],
+  ["password", "lock", sections.password, PasswordSection],
+  ["second-factor", "check", sections.secondFactor, SecondFactorSection],
+  ["passkeys", "key", sections.passkeys, PasskeysSection],
+  ["devices", "device", sections.devices, Devices],
+  ["tokens", "user", sections.tokens, Tokens],
+  ["activity", "history", sections.activity, Activity],
+  ["usage", "vault", sections.usage, UsageSection],
+  ["rotation", "sync", sections.rotation, Rotation],
+  ["move", "cloud", sections.move, Move],
 ];
 
 /** `parts[0]` is the name of the section. */
 export function SettingsView({ parts }: { parts: readonly string[] }) {
-  const [, , label, Section] = SECTIONS.find(([name]) => name === parts[0]) ?? SECTIONS[0]!;
+  const { email } = useOpen();
+  const [isLeaving, setLeaving] = useState(false);
+  const [chosen, , label, Section] = SECTIONS.find(([name]) => name === parts[0]) ?? SECTIONS[0]!;
   return (
-    <Columns
-      isDetail={parts.length > 0}
-      listLabel={texts.settings.title}
-      list={
-        <div class="settingsList">
-          <h1>{texts.settings.title}</h1>
-          <ul class="navList">
-            {SECTIONS.map(([name, icon, shown]) => (
-              <li key={name}>
-                <a class="navLink" href={hrefOf("settings", name)} aria-current={shown === label ? "page" : undefined}>
-                  <Icon name={icon} />
-                  <span class="navText">{shown}</span>
-                </a>
+    <>
+      <Columns
+        isDetail={parts.length > 0}
+        listLabel={texts.settings.title}
+        list={
+          <div class="settingsList">
+            <div class="settingsHead">
+              <h1>{texts.settings.title}</h1>
+              <p class="muted small clip"><bdi>{email}</bdi></p>
+            </div>
+            <ul class="navList">
+              {SECTIONS.map(([name, icon, shown]) => (
+                <li key={name}>
+                  <a class="navLink" href={hrefOf("settings", name)} aria-current={name === chosen ? "true" : undefined}>
+                    <Icon name={icon} />
+                    <span class="navText">{shown}</span>
+                  </a>
+                </li>
+              ))}
+              <li>
+                <button type="button" class="navLink" onClick={() => setLeaving(true)}>
+                  <Icon name="back" />
+                  <span class="navText">{texts.logOut.title}</span>
+                </button>
               </li>
-            ))}
-          </ul>
-        </div>
-      }
-      detailLabel={label}
-      detail={
-        <div class="settingsDetail stack">
-          <a class="backLink" href={hrefOf("settings")}><Icon name="back" />{texts.settings.title}</a>
-          <h2>{label}</h2>
-          <Section />
-        </div>
-      }
-    />
+            </ul>
+          </div>
+        }
+        detailLabel={label}
+        detail={
+          <div class="settingsDetail stack" key={chosen}>
+            <a class="backLink" href={hrefOf("settings")}><Icon name="back" />{texts.settings.title}</a>
+            <h2>{label}</h2>
+            <Section />
+          </div>
+        }
+      />
+      {isLeaving && <LogOutDialog onClose={() => setLeaving(false)} />}
+    </>
   );
 }

@@ -7,6 +7,7 @@
  * - `useOpen()`: the same, for components that are only shown while it is open.
  * - `vaults`: a store with the open vaults (`ReplicaVault`), in the order of their names; follows syncs and other tabs.
  * - `makeVault(name)`: a new vault, on this device at once, sent with the next sync.
+ * - `saveAgain()`: call it after the keys, the password or a way into the account has changed.
  * - `vaultsChanged()`: call it after a vault was renamed or deleted by `client.vault(…)`, for this tab and the others.
  * - `syncStatus` of ./sync.ts: a store with what waits (`pending`), the progress of the first sync (`first`), and what keeps
  *   this device from syncing (`trouble`, whose kinds ./trouble.ts explains). The shell shows all of it already.
@@ -193,6 +194,14 @@ export async function logInAgain(password: string): Promise<void> {
   }
   await client.saveSession(device.SESSION); // logs in
   await enter(client, known.replica, { isSaved: true });
+  tellTabs({ kind: "opened" });
+}
+
+/** Save the session again, after the keys or the ways into the account have changed; other tabs open it anew. */
+export async function saveAgain(): Promise<void> {
+  const now = phase.getSnapshot();
+  if (now.kind !== "open") return;
+  await now.client.saveSession(device.SESSION);
   tellTabs({ kind: "opened" });
 }
 

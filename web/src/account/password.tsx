@@ -1,0 +1,86 @@
+// The password and the recovery key.
+import { useState } from "preact/hooks";
+import { Button } from "../components/button.js";
+import { Dialog } from "../components/dialog.js";
+import { Checkbox } from "../components/select.js";
+import { remembered } from "../state/device.js";
+import { askFactor } from "../state/factor.js";
+import { tell } from "../state/notices.js";
+import { saveAgain, syncNow, useOpen } from "../state/session.js";
+import { useStore } from "../state/store.js";
+import { syncStatus } from "../state/sync.js";
+import { texts } from "../texts/en.js";
+import { AskPassword } from "./askPassword.js";
+import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
+import { RecoverySheet } from "./recoverySheet.js";
+
+/** The section. */
+export function PasswordSection() {
+  const { client, email } = useOpen();
+  const [shown, setShown] = useState<"password" | "make" | "remove">();
+  const [recoveryKey, setRecoveryKey] = useState<string>();
+  const hasKey = client.hasRecoveryKey;
+  const make = async (password: string): Promise<void> => {
+    setRecoveryKey(await client.makeRecoveryKey(password, { code: askFactor }));
+    await saveAgain();
+  };
+  const remove = async (password: string): Promise<void> => {
+    await client.removeRecoveryKey(password, { code: askFactor });
+    await saveAgain();
+    tell(texts.password.keyRemoved);
+  };
+  return (
+    <>
+      <section class="stack">
+        <p class="muted">{texts.password.what}</p>
+        <div class="row"><Button onClick={() => setShown("password")}>{texts.password.change}</Button></div>
+      </section>
+      <section class="stack section">
+        <h3>{texts.password.recovery}</h3>
+        <p class="muted">{hasKey ? texts.password.hasKey : texts.password.hasNone}</p>
+        <div class="row">
+          <Button onClick={() => setShown("make")}>{hasKey ? texts.password.makeAnew : texts.password.make}</Button>
+          {hasKey && <Button kind="plain" onClick={() => setShown("remove")}>{texts.password.removeKey}</Button>}
+        </div>
+      </section>
+      {shown === "password" && <ChangePassword onClose={() => setShown(undefined)} />}
+      {shown === "make" && (
+        <AskPassword title={hasKey ? texts.password.makeAnew : texts.password.make} action={texts.common.next} run={make} onClose={() => setShown(undefined)}>
+          <p>{texts.password.makeWhy}</p>
+        </AskPassword>
+      )}
+      {shown === "remove" && (
+        <AskPassword title={texts.password.removeKey} action={texts.password.removeKey} isDanger run={remove} onClose={() => setShown(undefined)}>
+          <p>{texts.password.removeWhy}</p>
+        </AskPassword>
+      )}
+      {recoveryKey !== undefined && (
+        <Dialog title={texts.recoverySheet.title} isWide canClose={false} onClose={() => setRecoveryKey(undefined)}>
+          <RecoverySheet recoveryKey={recoveryKey} email={email} server={remembered()?.server ?? ""} onDone={() => (setRecoveryKey(undefined), tell(texts.password.keyMade))} />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+/** Another password. After a restore from an old backup, the current one is that of the backup. */
+function ChangePassword({ onClose }: { onClose: () => void }) {
+  const { client } = useOpen();
+  const [next, setNext] = useState(NO_PASSWORD);
+  const [isRestored, setRestored] = useState(false);
+  const { trouble } = useStore(syncStatus);
+  const wasRestored = trouble?.kind === "credentialsRolledBack";
+  const run = async (password: string): Promise<void> => {
+    await client.changePassword(password, next.first, { code: askFactor, restored: isRestored });
+    await saveAgain();
+    syncNow();
+    tell(texts.password.changed);
+  };
+  return (
+    <AskPassword title={texts.password.change} action={texts.password.submit} missing={() => faultOf(next)} run={run} onClose={onClose}>
+      <p>{texts.password.changeWhy}</p>
+      {wasRestored && <Checkbox label={texts.password.restored} isChecked={isRestored} onChange={setRestored} hint={texts.password.restoredHint} />}
+      <NewPasswordFields label={texts.recover.password} value={next} onInput={setNext} />
+    </AskPassword>
+  );
+}

@@ -1,0 +1,156 @@
+// Agents' tokens: what each can read and write, when it was used last, and how to make or revoke one.
+import type { ApiKey, Permission } from "@strongroom/client";
+import { useState } from "preact/hooks";
+import { Button } from "../components/button.js";
+import { Confirm } from "../components/confirm.js";
+import { Dialog } from "../components/dialog.js";
+import { Icon } from "../components/icon.js";
+import { Checkbox, Select } from "../components/select.js";
+import { TextField } from "../components/textField.js";
+import { tell } from "../state/notices.js";
+import { useOpen, vaults } from "../state/session.js";
+import { useStore } from "../state/store.js";
+import { texts } from "../texts/en.js";
+import { useAction } from "./action.js";
+import { Fault } from "./frame.js";
+import { Loaded, Time, useLoaded } from "./loaded.js";
+import { SecretOnce } from "./secretOnce.js";
+
+const ALL: readonly Permission[] = ["read", "write", "delete"];
+
+/** What a key can do, in a sentence. */
+function scopeOf({ permissions, vaultUids, collections }: ApiKey, nameOf: (uid: string) => string | undefined): string {
+  const allowed = ALL.filter((one) => permissions === null || permissions.includes(one)).map((one) => texts.tokens.can[one]);
+  const where =
+    vaultUids === null ? texts.tokens.everything : vaultUids.map((uid) => texts.tokens.inVault(nameOf(uid) ?? texts.tokens.goneVault)).join(", ");
+  return texts.tokens.scope(allowed.join(", "), where, collections !== null);
+}
+
+/** The section. */
+export function Tokens() {
+  const { client } = useOpen();
+  const names = new Map(useStore(vaults).map(({ uid, name }) => [uid, name]));
+  const keys = useLoaded(() => client.apiKeys());
+  const [isNew, setNew] = useState(false);
+  const [revoking, setRevoking] = useState<ApiKey>();
+  const action = useAction();
+  const revoke = (): void =>
+    void action.run(async () => {
+      if (!revoking) return;
+      await client.revokeApiKey(revoking.uid);
+      setRevoking(undefined);
+      keys.again();
+      tell(texts.tokens.revoked);
+    });
+  return (
+    <>
+      <p class="muted">{texts.tokens.what}</p>
+      <div class="row"><Button icon="add" onClick={() => setNew(true)}>{texts.tokens.make}</Button></div>
+      <Loaded of={keys}>
+        {(found) =>
+          found.length ? (
+            <ul class="rows">
+              {found.map((one) => (
+                <li key={one.uid}>
+                  <Icon name="key" />
+                  <div class="rowText">
+                    <p><bdi>{one.name}</bdi></p>
+                    <p class="small">{scopeOf(one, (uid) => names.get(uid))}</p>
+                    <p class="muted small">
+                      {texts.tokens.used} <Time at={one.lastUsedAt} /> · {texts.tokens.made} <Time at={one.createdAt} />
+                      {one.expiresAt !== null && <> · {texts.tokens.expires} <Time at={one.expiresAt} /></>}
+                    </p>
+                  </div>
+                  <Button onClick={() => setRevoking(one)}>{texts.tokens.revoke}</Button>
+                </li>
+              ))}
+            </ul>
+          ) : (
+            <p class="muted">{texts.tokens.none}</p>
+          )
+        }
+      </Loaded>
+      {isNew && <NewToken onClose={() => (setNew(false), keys.again())} />}
+      {revoking && (
+        <Confirm title={texts.tokens.revokeTitle} action={texts.tokens.revoke} isDanger isBusy={action.isBusy} onConfirm={revoke} onClose={() => setRevoking(undefined)}>
+          <p>{texts.tokens.revokeWhy}</p>
+          <Fault>{action.fault}</Fault>
+        </Confirm>
+      )}
+    </>
+  );
+}
+
+/** The dialogue that makes a token. It says exactly what the token will open. */
+function NewToken({ onClose }: { onClose: () => void }) {
+  const { client } = useOpen();
+  const found = useStore(vaults);
+  const [name, setName] = useState("");
+  const [vault, setVault] = useState(found[0]?.uid ?? "");
+  const [collection, setCollection] = useState("items");
+  const [isWhole, setWhole] = useState(false);
+  const [allowed, setAllowed] = useState<readonly Permission[]>(["read"]);
+  const [days, setDays] = useState("30");
+  const [token, setToken] = useState<string>();
+  const action = useAction();
+  const called = found.find(({ uid }) => uid === vault)?.name ?? "";
+  const make = async (): Promise<void> => {
+    const opened = await client.vault(called);
+    const expiresAt = days === "0" ? undefined : Date.now() + Number(days) * 86_400_000;
+    const options = { permissions: allowed, expiresAt };
+    setToken(isWhole ? await opened.token(name.trim(), options) : await opened.collection(collection.trim()).token(name.trim(), options));
+  };
+  const submit = (): void => {
+    if (!name.trim()) return action.refuse(texts.tokens.nameMissing);
+    if (!called) return action.refuse(texts.tokens.noVault);
+    if (!isWhole && !collection.trim()) return action.refuse(texts.tokens.collectionMissing);
+    if (!allowed.length) return action.refuse(texts.tokens.nothingAllowed);
+    void action.run(make);
+  };
+  if (token !== undefined) {
+    return (
+      <Dialog title={texts.tokens.readyTitle} isWide onClose={onClose} canClose={false} actions={<Button kind="primary" onClick={onClose}>{texts.common.done}</Button>}>
+        <p>{texts.tokens.ready}</p>
+        <SecretOnce label={texts.tokens.token} secret={token} />
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog
+      title={texts.tokens.make}
+      isWide
+      onClose={onClose}
+      onSubmit={submit}
+      actions={
+        <>
+          <Button onClick={onClose}>{texts.common.cancel}</Button>
+          <Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.tokens.submit}</Button>
+        </>
+      }
+    >
+      <Fault>{action.fault}</Fault>
+      <TextField label={texts.tokens.name} hint={texts.tokens.nameHint} value={name} onInput={setName} maxLength={200} />
+      <Select label={texts.tokens.vault} value={vault} onChange={setVault} choices={found.map(({ uid, name: one }) => [uid, one] as const)} />
+      <Select
+        label={texts.tokens.reach} value={isWhole ? "vault" : "collection"} onChange={(next) => setWhole(next === "vault")}
+        choices={[["collection", texts.tokens.oneCollection], ["vault", texts.tokens.wholeVault]]}
+      />
+      {!isWhole && <TextField label={texts.tokens.collection} hint={texts.tokens.collectionHint} value={collection} onInput={setCollection} maxLength={200} />}
+      <fieldset class="choicesOf">
+        <legend>{texts.tokens.allowed}</legend>
+        {ALL.map((one) => (
+          <Checkbox
+            key={one} label={texts.tokens.permissions[one]} isChecked={allowed.includes(one)}
+            onChange={(isOn) => setAllowed(ALL.filter((other) => (other === one ? isOn : allowed.includes(other))))}
+          />
+        ))}
+      </fieldset>
+      <Select label={texts.tokens.until} value={days} onChange={setDays} choices={["1", "7", "30", "365", "0"].map((one) => [one, texts.tokens.days(Number(one))] as const)} />
+      <div class="summary">
+        <h3>{texts.tokens.summary}</h3>
+        <p>{texts.tokens.says(allowed.map((one) => texts.tokens.can[one]).join(", "), called, isWhole ? undefined : collection.trim())}</p>
+        <p class="muted small">{texts.tokens.serverSees}</p>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,39 @@
+// What the account uses, and what it may use.
+import { useOpen } from "../state/session.js";
+import { texts } from "../texts/en.js";
+import { Loaded, useLoaded } from "./loaded.js";
+
+/** The section. */
+export function UsageSection() {
+  const { client } = useOpen();
+  const usage = useLoaded(() => client.usage());
+  return (
+    <Loaded of={usage}>
+      {({ documents, bytes, kept, maxDocuments, maxBytes }) => (
+        <div class="stack narrow">
+          <Measure label={texts.usage.documents} used={documents} most={maxDocuments} spell={(count) => count.toLocaleString("en")} />
+          <Measure label={texts.usage.size} used={bytes + kept} most={maxBytes} spell={texts.usage.bytes} />
+          <dl class="facts">
+            <div><dt>{texts.usage.live}</dt><dd>{texts.usage.bytes(bytes)}</dd></div>
+            <div><dt>{texts.usage.kept}</dt><dd>{texts.usage.bytes(kept)}</dd></div>
+          </dl>
+          <p class="muted small">{texts.usage.what}</p>
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+function Measure({ label, used, most, spell }: { label: string; used: number; most: number | null; spell: (count: number) => string }) {
+  const isFull = most !== null && used >= most;
+  return (
+    <div class="measure">
+      <div class="row spread">
+        <span>{label}</span>
+        <span>{most === null ? texts.usage.unlimited(spell(used)) : texts.usage.of(spell(used), spell(most))}</span>
+      </div>
+      {most !== null && <meter aria-label={label} min={0} max={most} high={most * 0.9} optimum={0} value={Math.min(used, most)} />}
+      {isFull && <p class="fault">{texts.usage.full}</p>}
+    </div>
+  );
+}
