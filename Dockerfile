@@ -1,11 +1,17 @@
 # strongroom in a container: two stages, nothing that is built for one kind of processor. What is installed is named,
-# with its hashes for every platform, in requirements.lock.
+# with its hashes for every platform, in requirements.lock; what the web app is built with, in requirements-dev.lock
+# (Node.js) and web/package-lock.json.
 FROM python:3.13-slim-bookworm AS build
 WORKDIR /build
 COPY requirements.lock pyproject.toml README.md LICENSE ./
 RUN python -m venv --without-pip /opt/strongroom \
  && python -m pip --python /opt/strongroom/bin/python install --no-cache-dir --require-hashes --requirement requirements.lock
 COPY src src
+COPY requirements-dev.lock ./
+COPY tools tools
+COPY js js
+COPY web web
+RUN python -m tools.web --strict
 RUN python -m pip --python /opt/strongroom/bin/python install --no-cache-dir --no-deps --no-build-isolation . \
  && python -m pip --python /opt/strongroom/bin/python uninstall --yes flit_core \
  && /opt/strongroom/bin/python -m compileall -q /opt/strongroom/lib

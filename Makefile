@@ -66,6 +66,7 @@ help:
 
 serve: .venv/.serve
 	@test -f .env || $(BIN)/strongroom init
+	@$(BIN)/python -m tools.web
 	@exec $(BIN)/strongroom serve
 
 # Compiles the test modules once, two processes at a time: otherwise each process of `make test` would compile them all.

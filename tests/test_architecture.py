@@ -28,6 +28,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "keyring_head": set(),
     "model": set(),
     "one_time_codes": set(),
+    "web_release": set(),
     "webauthn": set(),
     "options": set(),
     "rules": {"errors", "model"},
@@ -65,6 +66,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "rules",
         "server",
         "store",
+        "web_release",
         "webauthn",
         "wire",
     },
@@ -89,6 +91,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "sealing",
         "server",
         "store",
+        "web_release",
     },
 }
 # Where a library may be imported. Authenticated encryption belongs to the client; and to one module that encrypts whole

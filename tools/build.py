@@ -1,7 +1,7 @@
 """Builds sdist and wheel of the checked-out commit into dist/: `make build`.
 
-Only files that Git tracks are built, with the time of the commit and the locked flit_core: whoever builds the same
-commit gets the same bytes.
+Only files that Git tracks are built, and the web app from them, with the time of the commit, the locked flit_core and
+the locked packages of web/: whoever builds the same commit gets the same bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import tarfile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
+
+from tools import web
 
 ROOT: Final = Path(__file__).parent.parent
 _BUILD: Final = (
@@ -38,6 +40,7 @@ def build(root: Path, folder: Path) -> list[Path]:
         archive = subprocess.run(["git", "-C", str(root), "archive", "HEAD"], capture_output=True, check=True).stdout  # noqa: S603, S607
         with tarfile.open(fileobj=io.BytesIO(archive)) as tracked:
             tracked.extractall(place, filter="data")
+        _build_web_app(Path(place), root)
         (Path(place) / "dist").mkdir()
         variables = {**os.environ, "SOURCE_DATE_EPOCH": git("show", "--no-patch", "--format=%ct", "HEAD", root=root)}
         subprocess.run([sys.executable, "-c", _BUILD, "dist"], cwd=place, env=variables, check=True)  # noqa: S603
@@ -46,6 +49,18 @@ def build(root: Path, folder: Path) -> list[Path]:
             made.append(folder / built.name)
             made[-1].write_bytes(built.read_bytes())
     return made
+
+
+def _build_web_app(tree: Path, root: Path) -> None:
+    """Build the web app in the tree, with the packages of the clone where they are installed."""
+    link = tree / "web" / "node_modules"
+    for packages in (root, ROOT):
+        if not link.is_symlink():
+            web.link_packages(tree, packages)
+    try:
+        web.build(tree)
+    except web.CannotBuild as reason:
+        raise SystemExit(f"The web app cannot be built, and a release carries it: {reason}.") from None
 
 
 def main() -> None:

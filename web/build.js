@@ -2,10 +2,10 @@
 //   --out FOLDER     another folder
 //   --server URL     for a copy that is hosted apart from the server: the server's address, shown in a field at log-in
 //   --inject FILE    a module that runs before the app; the tests hash cheaply with it
-//   --check          check the types first
+//   --check          check the types first, and fail if the first load is above its budget
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
@@ -62,12 +62,15 @@ add("licences.txt", licences());
 add("service-worker.js", await serviceWorker());
 add("manifest.json", manifest());
 
-rmSync(out, { recursive: true, force: true });
+const fresh = `${out}.new`;
+rmSync(fresh, { recursive: true, force: true });
 for (const [name, content] of files) {
-  mkdirSync(dirname(join(out, name)), { recursive: true });
-  writeFileSync(join(out, name), content);
+  mkdirSync(dirname(join(fresh, name)), { recursive: true });
+  writeFileSync(join(fresh, name), content);
 }
-process.exitCode = weigh() ? 0 : 1;
+rmSync(out, { recursive: true, force: true });
+renameSync(fresh, out);
+if (!weigh() && options.check) process.exitCode = 1;
 
 /** Where packages of web/ are, for the sources of js/, which may have none of their own. */
 function ownPackages(...names) {
@@ -178,7 +181,7 @@ async function serviceWorker() {
 /** The SHA-256 of every file but this one. */
 function manifest() {
   const sums = [...files].map(([name, content]) => [name, createHash("sha256").update(content).digest("hex")]);
-  const { version } = JSON.parse(readFileSync(join(HERE, "package.json"), "utf-8"));
+  const [, version] = readFileSync(join(HERE, "../src/strongroom/_version.py"), "utf-8").match(/__version__ = "(.+)"/);
   return `${JSON.stringify({ version, files: Object.fromEntries(sums.sort()) }, null, 2)}\n`;
 }
 

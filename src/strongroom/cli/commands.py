@@ -288,6 +288,7 @@ PEOPLE: Final = (
     Command("recovery", "make a recovery key, for a lost master password", "account:add_recovery"),
     Command("passwd", "change the master password", "account:add_passwd"),
     Command("rotate", "make new keys for everything", "account:add_rotate"),
+    Command("web", "check the web app of a server", "web:add_options"),
     Command("completion", "print the completion script of a shell", "completion:add_options"),
     Command("agent", "say where the agent is, or run it in the foreground", "account:add_agent"),
     Command("run", "run a program with secrets in its environment", "programs:add_run"),

@@ -16,12 +16,12 @@ from strongroom.model import Variant
 from strongroom.options import TABLE, Option
 from strongroom.server.client_address import Network
 from strongroom.store import file_owners
+from strongroom.web_release import WEB_APP
 
 _UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
 _ISSUERS: Final = {Variant.BOTH: "strongroom", Variant.DOCUMENT: "strongroom", Variant.BLOB: "strongbox"}
 WEAK_SECRET_BYTES: Final = 32
-WEB_APP: Final = str(Path(__file__).parent / "web" / "static")  # where `make web` writes
 UNIX: Final = "unix:"  # before the path of a socket
 
 

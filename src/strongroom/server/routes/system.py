@@ -10,8 +10,8 @@ from strongroom._version import __version__
 from strongroom.server.api_docs import html
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
-from strongroom.server.web.app_files import PREFIX
 from strongroom.store.queries import schema
+from strongroom.web_release import PREFIX
 
 if TYPE_CHECKING:
     from strongroom.server.api_docs.openapi import ApiDescription

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response
-from strongroom.server.web.app_files import PREFIX, REVALIDATED, SECURITY_HEADERS
+from strongroom.server.web.app_files import REVALIDATED, SECURITY_HEADERS
+from strongroom.web_release import PREFIX
 
 if TYPE_CHECKING:
     from strongroom.server.web.app_files import AppFile, AppFiles

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom import credentials
 from strongroom.server.settings import UNIX, BadSetting
-from strongroom.server.web.app_files import PREFIX, served
+from strongroom.server.web.app_files import served
+from strongroom.web_release import PREFIX
 
 if TYPE_CHECKING:
     from strongroom.server.settings import Settings
