@@ -71,7 +71,7 @@ def test_operation_ids_are_unique_and_references_lead_somewhere() -> None:
 @runs
 async def test_the_page_and_its_style_come_from_the_server_alone(house: Open) -> None:
     """No script, nothing from another host, and a policy that says so."""
-    async with house() as h:
+    async with house(web="off") as h:
         page = await h.http.get("/docs")
         assert page.status_code == 200
         assert "default-src 'none'" in page.headers["content-security-policy"]

@@ -7,9 +7,11 @@ import "./styles/items.css";
 import "./styles/time.css";
 import { App } from "./app.js";
 import { followSettings } from "./state/settings.js";
+import { followReleases } from "./state/release.js";
 import { start } from "./state/session.js";
 
 followSettings();
 const root = document.getElementById("root");
 if (root) render(<App />, root);
 void start();
+void followReleases();

@@ -139,7 +139,7 @@ def _expected(file: str | None) -> Manifest:
     except OSError as error:
         if file is None:
             raise terminal.CommandFailed(
-                "this installation has no web app to compare with; a release has one, and 'make web' builds one in a clone"
+                "this installation has no web app to compare with; a release has one, and make web builds it in a clone"
             ) from None
         raise terminal.CommandFailed(f"cannot read {file}: {error.strerror}") from None
     except BadManifest as reason:

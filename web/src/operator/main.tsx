@@ -1,7 +1,12 @@
 // The operator's page starts here.
-import "../styles/base.css";
 import { render } from "preact";
-import { texts } from "../texts/en.js";
+import "../styles/tokens.css";
+import "../styles/base.css";
+import "../styles/account.css";
+import "../styles/operator.css";
+import { followSettings } from "../state/settings.js";
+import { OperatorPage } from "./page.js";
 
+followSettings();
 const root = document.getElementById("root");
-if (root) render(<main><h1>{texts.page.title}</h1></main>, root);
+if (root) render(<OperatorPage />, root);
