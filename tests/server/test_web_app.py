@@ -118,7 +118,9 @@ def test_nothing_else_can_be_had(server: Server) -> None:
         found = server.exchange(f"GET {probe} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n".encode("latin-1"))
         assert found.status_code == 404, (probe[:60], found.status_code)
         assert all(content not in found.content for content in FILES.values()), probe[:60]
-        if probe.startswith("/app/"):
+        if found.headers["content-type"] == "application/json":
+            assert found.json()["error"]["code"] == "not_found"
+        else:
             assert found.text == "The web app has no such file. It starts at /app/.\n", probe[:60]
             assert found.headers["content-security-policy"] == POLICY
     raw = server.exchange(b"GET /app/\0 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -95,6 +95,9 @@ class Pages:
             except Error:  # the page has crashed or is closed: the console had it
                 continue
         assert self.complaints == [], self.complaints
+
+
+MakePages = Callable[..., Pages]
 
 
 def screenshot(page: Page, name: str, *, full: bool = False) -> None:

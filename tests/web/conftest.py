@@ -8,7 +8,7 @@ browsers: another device, another colour scheme). A message on the console or a 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +17,7 @@ from playwright.sync_api import Browser
 
 from tests.contract.harness import ENGINES, Server
 from tests.support import javascript, web_app
-from tests.support.web_app import DESKTOP, PHONE, Pages
-
-MakePages = Callable[..., Pages]
+from tests.support.web_app import DESKTOP, PHONE, MakePages, Pages
 
 
 @pytest.fixture(scope="session", autouse=True)

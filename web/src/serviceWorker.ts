@@ -15,7 +15,8 @@ const CACHE = PREFIX + FILES["index.html"];
 /** Fetch every file, each only if it is the one of this release; then store them all. */
 async function store(): Promise<void> {
   const fetched = await Promise.all([...files].map(async ([url, sum]) => {
-    const response = await fetch(url, { cache: "no-cache", credentials: "omit", integrity: `sha256-${sum}`, redirect: "error" });
+    const isHashed = /-[A-Za-z0-9]{8,}\.\w+$/.test(url);
+    const response = await fetch(url, { cache: isHashed ? "default" : "no-cache", credentials: "omit", integrity: `sha256-${sum}`, redirect: "error" });
     if (!response.ok) throw new Error(`${url} cannot be had: ${response.status}`);
     return [url, response] as const;
   }));
