@@ -1,6 +1,7 @@
 # strongroom: `make` alone prints this menu.
 #
-#   make serve    install what is needed into .venv, write a .env if there is none, start the server
+#   make serve    install what is needed into .venv, write a .env if there is none, build the web app if it changed, start
+#                 the server
 #   make test     the test suite, the contract on SQLite and on PostgreSQL; of the slowest tests another share each day
 #   make coverage which lines and branches the tests run, server processes included, one table by folder;
 #                 PYTEST="tests/store" measures a part
@@ -15,7 +16,7 @@
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies; it
 #                 runs make unpack first. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
 #                 soak-client, soak-sync, soak-store, soak-security, soak-server, soak-proxies, soak-operating,
-#                 soak-upgrade, soak-cluster, soak-js, soak-mutation
+#                 soak-upgrade, soak-cluster, soak-js, soak-web, soak-mutation
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-all measures everything that the pages show and writes them anew;
 #                 bench-growth, bench-streams, bench-sync, bench-client, bench-js, bench-profile, bench-report and bench-setup are
@@ -125,7 +126,7 @@ unpack: .venv/.dev
 
 # The parts of `make soak`. On two cores of aarch64, beside one or two other parts, they took in minutes: faults 38,
 # client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1; on x86-64, cluster 25.
-SOAK_PARTS := sync faults client operating store security server proxies upgrade cluster js
+SOAK_PARTS := sync faults client operating store security server proxies upgrade cluster js web
 SOAK_faults := tests/faults
 SOAK_client := tests/client tests/export
 SOAK_sync := tests/sync
@@ -137,12 +138,15 @@ SOAK_store := tests/store
 SOAK_upgrade := tests/upgrade tests/test_release.py
 SOAK_cluster := tests/cluster
 SOAK_js := tests/js
+SOAK_web := tests/web
 
 soak: $(SOAK_PARTS:%=soak-%) soak-mutation
 
-soak-client soak-sync soak-store soak-security soak-server soak-proxies soak-cluster soak-js: private PLACE = $(IN_MEMORY)
+soak-client soak-sync soak-store soak-security soak-server soak-proxies soak-cluster soak-js soak-web: private PLACE = $(IN_MEMORY)
 
 soak-js: js/node_modules/.done
+
+soak-web: web/node_modules/.done
 
 soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
 	$(PLACE) SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \

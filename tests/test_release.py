@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
@@ -64,6 +65,13 @@ def commit(root: Path, name: str, text: str) -> None:
     git(root, "commit", "--quiet", "--message", f"Change {name}")
 
 
+def with_packages(root: Path) -> None:
+    """Let a clone use the packages of web/ that are installed here; skips the test where they are not."""
+    if not (ROOT / "web/node_modules/.done").exists():
+        pytest.skip("The packages of web/ are not installed; make web does it")
+    (root / "web" / "node_modules").symlink_to(ROOT / "web" / "node_modules")
+
+
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
     """The project as it stands, committed, with something to release."""
@@ -77,6 +85,7 @@ def clone(tmp_path: Path) -> Path:
             shutil.copy(ROOT / name, root / name)
         else:
             (root / name).unlink(missing_ok=True)
+    with_packages(root)
     log = (root / "CHANGELOG.md").read_text("utf-8")
     commit(root, "CHANGELOG.md", re.sub(r"^## Unreleased\n", "\\g<0>\n- Planted.\n", log, count=1, flags=re.MULTILINE))
     return root
@@ -113,10 +122,20 @@ def test_a_release_is_committed_built_and_tagged(clone: Path, tmp_path: Path) ->
     wheel, sdist = clone / "dist/strongroom-97.0.0-py3-none-any.whl", clone / "dist/strongroom-97.0.0.tar.gz"
     with zipfile.ZipFile(wheel) as content:
         assert b'"97.0.0"' in content.read("strongroom/_version.py")
+        app = "strongroom/server/web/static/"
+        manifest = json.loads(content.read(f"{app}manifest.json"))
+        carried = {name.removeprefix(app) for name in content.namelist() if name.startswith(app)}
+        assert carried == {*manifest["files"], "manifest.json"}
+        assert manifest["version"] == "97.0.0"
+        for name, expected in manifest["files"].items():
+            assert hashlib.sha256(content.read(app + name)).hexdigest() == expected
     with tarfile.open(sdist) as archive:
-        assert not [name for name in archive.getnames() if "__pycache__" in name]
+        names = archive.getnames()
+        assert not [name for name in names if "__pycache__" in name or "node_modules" in name]
+        assert {f"strongroom-97.0.0/src/{app}{name}" for name in carried} <= set(names)
     again = tmp_path / "again"
     git(clone, "clone", "--quiet", "--branch", "v97.0.0", str(clone), str(again))
+    with_packages(again)
     (again / "docs" / "junk.md").write_text("not tracked")
     os.utime(again / "README.md", (0, 0))
     (again / "README.md").chmod(0o600)
