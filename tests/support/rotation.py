@@ -128,6 +128,7 @@ SLOW: Final = {
     "tests/test_release.py": 4,
     "tests/test_types.py": 3,
     "tests/upgrade": 3,
+    "tests/web/test_build.py": 3,
 }
 # Folders and files whose tests are alike for both values of a parameter: one of the two has its turn each day.
 TWINS: Final = {
@@ -138,6 +139,7 @@ TWINS: Final = {
     "tests/operating/": ("sqlite", "postgres"),
     "tests/security/": ("sqlite", "postgres"),
     "tests/server/": ("sqlite", "postgres"),
+    "tests/web/": ("sqlite", "postgres"),
 }
 
 
