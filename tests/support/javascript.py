@@ -142,7 +142,8 @@ def served(folder: Path | None = None, *, api: int | None = None, policy: str = 
         def log_message(self, *_: object) -> None:
             pass
 
-    (bundles() / "empty.html").write_text("<!doctype html><title>empty</title>", encoding="utf-8")
+    if folder is None:
+        (place / "empty.html").write_text("<!doctype html><title>empty</title>", encoding="utf-8")
     with ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Handler, directory=os.fspath(place))) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, daemon=True)

@@ -45,7 +45,7 @@ function TokenForm({ failure, onToken }: { failure: Failure | undefined; onToken
   const [token, setToken] = useState("");
   const words = texts.operator;
   return (
-    <Frame title={words.title} below={<p>{words.noContent}</p>}>
+    <Frame title={words.title} below={<p class="muted small">{words.noContent}</p>}>
       <Form onSubmit={() => token.trim() && onToken(token.trim())}>
         <PasswordField label={words.token} value={token} onInput={setToken} autoComplete="off" hint={words.tokenHint} autoFocus />
         <Fault>{failure && words.failures[failure]}</Fault>
