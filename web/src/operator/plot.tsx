@@ -22,20 +22,19 @@ export function Plot({ label, values, format }: PlotProps) {
       <p class="value">{now === undefined ? texts.operator.unknown : format(now)}</p>
       {known.length > 1 && (
         <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={texts.operator.course(label, format(low), format(high))}>
-          <path class="area" d={line(values, low, high, true)} />
-          <path class="line" d={line(values, low, high, false)} vector-effect="non-scaling-stroke" />
+          <path class="area" d={line(values, high, true)} />
+          <path class="line" d={line(values, high, false)} vector-effect="non-scaling-stroke" />
         </svg>
       )}
     </div>
   );
 }
 
-/** The path through the values, from the left edge to the right one. It has a gap where a value is missing. */
-function line(values: readonly (number | undefined)[], low: number, high: number, isArea: boolean): string {
-  const bottom = low < 0.75 * high ? 0 : low - 0.1 * (high - low || high || 1); // nought, unless all are far above it
-  const span = high - bottom || 1;
+/** The path through the values, from the left edge to the right one, over nought. It has a gap where a value is missing. */
+function line(values: readonly (number | undefined)[], high: number, isArea: boolean): string {
+  const top = high * 1.25 || 1;
   const point = (value: number, at: number): string =>
-    `${((at / (values.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 2 - ((value - bottom) / span) * (HEIGHT - 6)).toFixed(1)}`;
+    `${((at / (values.length - 1)) * WIDTH).toFixed(1)} ${(HEIGHT - 2 - (value / top) * (HEIGHT - 4)).toFixed(1)}`;
   let path = "";
   let first: number | undefined;
   values.forEach((value, at) => {
