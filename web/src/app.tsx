@@ -53,6 +53,7 @@ function Shell() {
       <Navigation view={view} parts={parts} onHelp={() => setHelp(true)} />
       <SyncBanner />
       <main class="main" id="main" tabIndex={-1} aria-label={texts.shell.content}>
+        <h1 class="visuallyHidden">{texts.common.name}</h1>
         {view in LATER ? <Later key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
       </main>
       <TabBar view={view} />

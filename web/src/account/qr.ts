@@ -1,11 +1,9 @@
-// A QR code (ISO/IEC 18004) of a text: byte mode, error correction of level M, versions 1 to 40.
+// A QR code (ISO/IEC 18004) of a text: byte mode, error correction of level M, versions 1 to 20, which
+// hold 666 bytes: more than any address of one-time codes has.
 
 // For each version, of level M: the codewords of error correction in each block, and the number of blocks.
-const CORRECTION = [10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24, 28, 28, 26, 26, 26, 26, ...new Array<number>(19).fill(28)];
-const BLOCKS = [
-  1, 1, 1, 2, 2, 4, 4, 4, 5, 5, 5, 8, 9, 9, 10, 10, 11, 13, 14, 16, 17, 17, 18, 20, 21, 23, 25, 26, 28, 29, 31, 33, 35, 37, 38,
-  40, 43, 45, 47, 49,
-];
+const CORRECTION = [10, 16, 26, 18, 24, 16, 18, 22, 22, 26, 30, 22, 22, 24, 24, 28, 28, 26, 26, 26];
+const BLOCKS = [1, 1, 1, 2, 2, 4, 4, 4, 5, 5, 5, 8, 9, 9, 10, 10, 11, 13, 14, 16];
 
 /** The modules of a code, row by row: true is dark. */
 export type Modules = readonly (readonly boolean[])[];
@@ -13,7 +11,7 @@ export type Modules = readonly (readonly boolean[])[];
 /** The code of a text; undefined if it is too long for one. */
 export function qrCode(text: string): Modules | undefined {
   const bytes = new TextEncoder().encode(text);
-  for (let version = 1; version <= 40; version += 1) {
+  for (let version = 1; version <= BLOCKS.length; version += 1) {
     const lengthBits = version < 10 ? 8 : 16;
     if (4 + lengthBits + bytes.length * 8 > dataCodewords(version) * 8) continue;
     return draw(version, interleaved(version, encoded(version, lengthBits, bytes)));
@@ -179,7 +177,7 @@ function draw(version: number, words: readonly number[]): Modules {
 function alignments(version: number): number[] {
   if (version === 1) return [];
   const count = Math.floor(version / 7) + 2;
-  const step = version === 32 ? 26 : Math.ceil((sizeOf(version) - 13) / (2 * count - 2)) * 2;
+  const step = Math.ceil((sizeOf(version) - 13) / (2 * count - 2)) * 2;
   const found = [6];
   for (let at = sizeOf(version) - 7; found.length < count; at -= step) found.splice(1, 0, at);
   return found;

@@ -54,7 +54,7 @@ export function RecoverySheet({ recoveryKey, email, server, onDone, onLater }: S
           ))}
         </dl>
         <p class="sheetKey mono" aria-label={texts.recoverySheet.key}>
-          {recoveryKey.split("-").map((group, at) => <span key={at}>{at ? "-" : ""}{group}</span>)}
+          {recoveryKey.split("-").map((group, at) => <span key={at}>{group}{at < groups.length ? "-" : ""}</span>)}
         </p>
         <p class="small onPaper">{texts.recoverySheet.use}</p>
       </div>

@@ -45,7 +45,7 @@ export function SettingsView({ parts }: { parts: readonly string[] }) {
         list={
           <div class="settingsList">
             <div class="settingsHead">
-              <h1>{texts.settings.title}</h1>
+              <h2 class="settingsTitle">{texts.settings.title}</h2>
               <p class="muted small clip"><bdi>{email}</bdi></p>
             </div>
             <ul class="navList">

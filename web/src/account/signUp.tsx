@@ -35,7 +35,6 @@ export const SignUp: GatePage = ({ typed, onTyped, onBack }) => {
       if (fault instanceof SignupsClosed) return action.refuse(texts.signUp.invitationHint);
       throw fault;
     }
-    await client.vault(texts.signUp.firstVault, { create: true });
     try {
       setMade({ client, user, recoveryKey: await client.makeRecoveryKey(password.first) });
     } catch {

@@ -86,14 +86,15 @@ function NewToken({ onClose }: { onClose: () => void }) {
   const { client } = useOpen();
   const found = useStore(vaults);
   const [name, setName] = useState("");
-  const [vault, setVault] = useState(found[0]?.uid ?? "");
+  const [vault, setVault] = useState("");
   const [collection, setCollection] = useState("items");
   const [isWhole, setWhole] = useState(false);
   const [allowed, setAllowed] = useState<readonly Permission[]>(["read"]);
   const [days, setDays] = useState("30");
   const [token, setToken] = useState<string>();
   const action = useAction();
-  const called = found.find(({ uid }) => uid === vault)?.name ?? "";
+  const chosen = found.find(({ uid }) => uid === vault) ?? found[0];
+  const called = chosen?.name ?? "";
   const make = async (): Promise<void> => {
     const opened = await client.vault(called);
     const expiresAt = days === "0" ? undefined : Date.now() + Number(days) * 86_400_000;
@@ -130,7 +131,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
     >
       <Fault>{action.fault}</Fault>
       <TextField label={texts.tokens.name} hint={texts.tokens.nameHint} value={name} onInput={setName} maxLength={200} />
-      <Select label={texts.tokens.vault} value={vault} onChange={setVault} choices={found.map(({ uid, name: one }) => [uid, one] as const)} />
+      <Select label={texts.tokens.vault} value={chosen?.uid ?? ""} onChange={setVault} choices={found.map(({ uid, name: one }) => [uid, one] as const)} />
       <Select
         label={texts.tokens.reach} value={isWhole ? "vault" : "collection"} onChange={(next) => setWhole(next === "vault")}
         choices={[["collection", texts.tokens.oneCollection], ["vault", texts.tokens.wholeVault]]}

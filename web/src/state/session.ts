@@ -24,8 +24,8 @@ import { Client, Invalid, InvalidCredentials, Locked, Refusal, type User } from 
 import { deleteReplica, openReplica, type Replica, type ReplicaVault, unlockReplica } from "@strongroom/client/replica";
 import { texts } from "../texts/en.js";
 import * as device from "./device.js";
-import { askFactor } from "./factor.js";
-import { dismissAll } from "./notices.js";
+import { askFactor, question } from "./factor.js";
+import { dismissAll, tell } from "./notices.js";
 import { settings } from "./settings.js";
 import { createStore, type Store, useStore } from "./store.js";
 import { Syncing } from "./sync.js";
@@ -87,6 +87,7 @@ export async function start(): Promise<void> {
     if (message.kind === "locked") void close(message.isLoggedOut);
     else if (message.kind === "opened") void resume();
     else if (message.kind === "changed") void readVaults();
+    else if (message.kind === "trouble") syncing?.hear(message.trouble);
     else if (message.kind === "who" && phase.getSnapshot().kind === "open") tellTabs({ kind: "here" });
   });
   watchInput();
@@ -176,7 +177,15 @@ export async function unlock(password: string): Promise<void> {
   const known = device.remembered();
   if (!known) return phase.set({ kind: "away" });
   const client = newClient(known.server);
-  await unlockReplica(client, known.replica, password, { code: askFactor });
+  try {
+    await unlockReplica(client, known.replica, password, { code: askFactor });
+  } catch (fault) {
+    if (!(fault instanceof Invalid || fault instanceof Locked)) throw fault;
+    // The browser has deleted the replica, to make room: begin as on a new device.
+    device.forgetAccount();
+    phase.set({ kind: "away" });
+    return tell(texts.unlock.gone, { kind: "fault" });
+  }
   await enter(client, known.replica, { isSaved: false });
 }
 
@@ -223,6 +232,7 @@ async function close(isLoggedOut: boolean, keepClient = false): Promise<void> {
     vaultsOf = undefined;
     openVaults.set([]);
     dismissAll();
+    question.getSnapshot()?.cancel();
     for (const forget of [...forgetters]) forget();
   }
   if (isLoggedOut) phase.set({ kind: "away" });

@@ -1,7 +1,9 @@
 // Syncing while the app is open: the first time with its progress, then whenever something changes.
 import { Client } from "@strongroom/client";
 import type { Replica, SyncProgress } from "@strongroom/client/replica";
+import { texts } from "../texts/en.js";
 import { remember, remembered, SESSION } from "./device.js";
+import { tell } from "./notices.js";
 import { createStore, type Store } from "./store.js";
 import { tellTabs } from "./tabs.js";
 import { isTriedAgain, type Trouble, troubleOf } from "./trouble.js";
@@ -72,6 +74,12 @@ export class Syncing {
     this.#wake();
   }
 
+  /** Another tab syncs for all, and tells what keeps it from that. */
+  hear(trouble: Trouble | undefined): void {
+    const { report, error } = this.#replica.state.getSnapshot();
+    if (!report && !error) change({ trouble });
+  }
+
   /** Show what the replica says of itself. */
   #follow(): void {
     const { pending, isSyncing, error, report } = this.#replica.state.getSnapshot();
@@ -83,6 +91,7 @@ export class Syncing {
       pending, isSyncing, trouble: isSame ? before.trouble : trouble,
       ...(isDone && before.isSyncing && { syncedAt: Date.now() }),
     });
+    if (!isSame) tellTabs({ kind: "trouble", trouble });
     if (isDone && !this.#isSaved) void this.#save();
   }
 
@@ -104,7 +113,8 @@ export class Syncing {
       try {
         await this.#first();
         for await (const report of this.#replica.watch(undefined, { signal })) {
-          void report;
+          for (const { wanted, name } of report.renamedVaults) tell(texts.sync.renamed(wanted, name));
+          if (report.newlyRefused) tell(texts.sync.refused(report.newlyRefused), { kind: "fault" });
           this.#changed();
           tellTabs({ kind: "changed" });
         }
@@ -132,6 +142,8 @@ export class Syncing {
       },
     });
     if (this.#ended.signal.aborted) return;
+    // An account begins with one vault, so that there is a place for the first item.
+    if (!(await this.#replica.vaults()).length) await this.#replica.vault(texts.signUp.firstVault, { create: true });
     remember({ ...known, isWhole: true });
     change({ first: undefined });
     this.#changed();

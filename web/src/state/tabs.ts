@@ -1,4 +1,5 @@
 // Several tabs as one: what one of them does, the others are told.
+import type { Trouble } from "./trouble.js";
 
 /** What a tab tells the others. */
 export type Message =
@@ -8,6 +9,8 @@ export type Message =
   | { readonly kind: "opened" }
   /** A sync has changed something, or a vault was made. */
   | { readonly kind: "changed" }
+  /** What keeps the tab that syncs for all from it; undefined once it syncs again. */
+  | { readonly kind: "trouble"; readonly trouble: Trouble | undefined }
   /** Is anybody there? */
   | { readonly kind: "who" }
   | { readonly kind: "here" };

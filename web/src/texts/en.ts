@@ -175,6 +175,7 @@ export const texts = {
     passkey: "Unlock with a passkey",
     changed: "I changed the password on another device",
     logOut: "Log out and remove everything from this browser",
+    gone: "The browser has deleted your data from this device, to make room. Log in: it is still on the server.",
   },
 
   logOut: {
@@ -234,6 +235,8 @@ export const texts = {
     first: (done: number, total: number | undefined) =>
       total === undefined ? `Fetching your data: ${done.toLocaleString("en")}` : `Fetching your data: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}`,
     now: "Sync now",
+    renamed: (wanted: string, name: string) => `Another device has a vault “${wanted}” already: the one that was made here is called “${name}”.`,
+    refused: (count: number) => `${counted(count, "change was", "changes were")} not accepted by the server. They stay on this device: see “Not sent”.`,
   },
 
   /** What keeps this device from syncing. */
@@ -561,7 +564,7 @@ export const texts = {
     end: "The end of the account",
     endWhat: "The account and everything in it are deleted from the server, at once and for good. Copies on other devices stay there until they are logged out.",
     delete: "Delete the account",
-    deleteWhy: "This cannot be taken back, by nobody. Export the account first if you may need it.",
+    deleteWhy: "Nobody can undo this. Export the account first if you may need it.",
     typeEmail: "Type the email of the account to confirm",
     deleted: "The account was deleted.",
   },
