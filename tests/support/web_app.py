@@ -73,7 +73,7 @@ class Pages:
 
     def _heard(self, message: ConsoleMessage) -> None:
         if message.type in {"error", "warning"}:
-            self.complaints.append(f"{message.type}: {message.text}")
+            self.complaints.append(f"{message.type}: {message.text} ({message.location['url']})")
 
     def open(self, path: str = "/app/") -> Page:
         """A new tab with this path of the server."""
