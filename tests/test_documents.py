@@ -376,14 +376,14 @@ def heading(endpoint: Endpoint) -> str:
     return f"{endpoint.method} {endpoint.path.replace('*}', '}')}"
 
 
-PAGES = ("/app/", "/app/operator/")  # of the web app, which are no part of the API
+APP_PAGES = ("/app/", "/app/operator/")  # of the web app, which are no part of the API
 
 
 def strangers(text: str) -> list[str]:
     """The routes that a text names and the code does not have, whether with a method or as a path alone."""
     found = re.findall(r"\b(GET|HEAD|POST|PUT|PATCH|DELETE|OPTIONS) (/[^\s`|,;:)]*)", text)
     bare = [path for path in coded(prose(text)) if path.startswith("/") and not path.startswith(("/etc/", "/var/"))]
-    bare = [path for path in bare if path not in PAGES]
+    bare = [path for path in bare if path not in APP_PAGES]
     return [f"{method} {path}" for method, path in found if (method, shape(path)) not in KNOWN] + [
         path for path in bare if not any(f"{known}/".startswith(shape(path).rstrip("/") + "/") for _, known in KNOWN)
     ]
