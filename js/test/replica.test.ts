@@ -56,6 +56,34 @@ test("a change is written even if the other tabs cannot be told", () =>
     await until(() => store.getSnapshot().documents.length === 1);
   }));
 
+test("a store of a vault follows every collection of it, and no other vault", () =>
+  withReplica(async (replica) => {
+    const vault = await replica.vault("v", { create: true });
+    const store = vault.live();
+    store.subscribe(() => undefined);
+    const found = (): string => store.getSnapshot().documents.map(({ collection, raw }) => `${collection} ${String(raw)}`).sort().join();
+    await until(() => store.getSnapshot().isReady);
+    const one = await vault.collection("notes").create("one");
+    await vault.collection("items").create("two");
+    await (await replica.vault("other", { create: true })).collection("notes").create("three");
+    await until(() => found() === "items two,notes one");
+    await vault.collection("notes").delete(one);
+    await until(() => found() === "items two");
+  }));
+
+test("what is not sent can be read: new documents, changes and deletions, and nothing once it is sent", () =>
+  withReplica(async (replica) => {
+    const notes = await notesOf(replica);
+    const [one, two] = await notes.createMany(["one", "two"]);
+    assert.deepEqual((await replica.queued()).map(({ raw }) => raw).sort(), ["one", "two"]);
+    await replica.sync();
+    assert.deepEqual(await replica.queued(), []);
+    await notes.replace(await notes.get(one?.uid ?? ""), "changed");
+    await notes.delete(await notes.get(two?.uid ?? ""));
+    const queued = (await replica.queued()).map(({ raw, deleted }) => `${String(raw)} ${deleted}`);
+    assert.deepEqual(queued.sort(), ["changed false", "two true"]);
+  }));
+
 test("nothing that was decrypted is shown after the client is locked", () =>
   withReplica(async (replica, client) => {
     const notes = await notesOf(replica);

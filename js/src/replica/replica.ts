@@ -4,12 +4,13 @@ import type { CodeOptions } from "../factors.js";
 import { Invalid, Locked } from "../errors.js";
 import { checkedText } from "../format/encoding.js";
 import { passwords } from "../later.js";
-import { Scope } from "../operations/documents.js";
+import { type Document, Scope } from "../operations/documents.js";
 import type { Value, ValueType } from "../operations/valueTypes.js";
 import { checkedType } from "../vaults.js";
 import type { BlobConflict, Conflict } from "./conflicts.js";
 import { Live, type LiveStore } from "./live.js";
 import type { Local } from "./local.js";
+import { entryRow } from "./records.js";
 import type { RefusedChange } from "./refused.js";
 import type { Report, SyncProgress } from "./report.js";
 import type { Resolver } from "./resolutions.js";
@@ -214,6 +215,17 @@ export class Replica {
   /** The number of queued changes, refused ones included. */
   async pending(): Promise<number> {
     return (await this.#local.store.entries()).length;
+  }
+
+  /** The queued changes as documents, those of vaults that were deleted left out; a deletion is `deleted`. */
+  async queued(): Promise<Document[]> {
+    const scopes = await scopesOf(this.#local);
+    const found: Document[] = [];
+    for (const entry of await this.#local.store.entries()) {
+      const scope = scopes.get(entry.vault);
+      if (scope) found.push(await this.#local.openRow(scope, entryRow(entry)));
+    }
+    return found;
   }
 
   /** The state of this replica, as a store. */

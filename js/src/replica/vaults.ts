@@ -44,6 +44,11 @@ export class ReplicaVault implements AsyncIterable<Document> {
     return blobOf(this.#local, await renewed(this.#local.core, this.#opened));
   }
 
+  /** The documents of every collection that a query wants, as a store that follows every change on this device. */
+  live(query: Query<unknown> = {}): LiveStore<LiveDocuments<unknown>> {
+    return liveDocuments(this.#local, new Scope(this.#opened.keys), query);
+  }
+
   /** Iterate the live documents of every collection. */
   [Symbol.asyncIterator](): AsyncGenerator<Document, void, undefined> {
     return this.#local.iterate(new Scope(this.#opened.keys));
