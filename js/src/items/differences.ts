@@ -3,8 +3,8 @@
 // An item is taken apart into units that change as one: a member, a member of a part of an identity, a field that a
 // person has added, a file, a credential. Each has a key that is the same in all versions.
 import { isObject } from "../format/encoding.js";
-import { FieldValue, fileField, isConcealed, SECRET_MEMBERS, totpText, typeOf } from "./fields.js";
-import { fromStored, ownMembers, PARTS, toStored } from "./shapes.js";
+import { FieldValue, fileField, totpText, typeOf } from "./fields.js";
+import { fromStored, isConcealed, isSecretMember, ownMembers, PARTS, toStored } from "./shapes.js";
 import type { Field, FileContent, Item } from "./types.js";
 
 const SHOWN = new Set(["title", "subtitle", "notes", "favorite", "urls", "tags", "folders", "creationAt", "modifiedAt", "type"]);
@@ -137,7 +137,7 @@ function entryUnit(holder: string, entry: unknown): Unit {
 
 function memberField(item: Item, name: string, value: unknown): FieldValue {
   if (name === "totp" && (item.type === "login" || item.type === "totp")) return textField("", name, totpText(item.totp ?? {}), true);
-  const isShown = SHOWN.has(name) || (ownMembers(item.type).includes(name) && !SECRET_MEMBERS.has(name));
+  const isShown = SHOWN.has(name) || (ownMembers(item.type).includes(name) && !isSecretMember(name));
   return textField("", name, value, !isShown);
 }
 

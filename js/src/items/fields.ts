@@ -1,18 +1,11 @@
 // The fields of an item by name: members of its type, fields that a person has added, fields of kept credentials.
 import { type Bytes, fromText, isObject } from "../format/encoding.js";
 import { AmbiguousName, FieldNotFound, InvalidTotp } from "./errors.js";
-import { CONCEALED, memberOf, ownMembers, PARTS, STRING } from "./shapes.js";
+import { CONCEALED, isConcealed, isSecretMember, memberOf, ownMembers, PARTS, STRING } from "./shapes.js";
 import { folded, quoted } from "./text.js";
 import { totpCode, totpUri } from "./totp.js";
 import type { FileContent, Item, OneTimeCode } from "./types.js";
 
-/** The members that are not shown unless somebody asks for them. */
-export const SECRET_MEMBERS = new Set(["password", "value", "privateKey", "key", "number", "verificationNumber", "pin", "totp"]);
-/** Types of fields that may be shown; a type that this version does not know is taken for a secret. */
-const OPEN_TYPES = new Set([
-  STRING, "email", "number", "boolean", "date", "year-month", "wifi-network-security-type", "country-code",
-  "subdivision-code", "linked",
-]);
 const OPEN_CREDENTIAL_MEMBERS = new Set(["rpId", "username", "userDisplayName", "issuer", "name", "keyType", "keyComment"]);
 const MAIN: Readonly<Record<Item["type"], string>> = {
   login: "password", note: "notes", card: "number", identity: "", secret: "value", "ssh-key": "privateKey", totp: "code",
@@ -141,15 +134,13 @@ function* all(item: Item, code = ""): Generator<[number, FieldValue]> {
     yield [CUSTOM, fileField(file)];
   }
   for (const { section = "", label = "", value, type = STRING } of item.fields ?? [])
-    if (value) yield [CUSTOM, new FieldValue(section, label, () => value, !OPEN_TYPES.has(type), type)];
+    if (value) yield [CUSTOM, new FieldValue(section, label, () => value, isConcealed(type), type)];
   for (const credential of item.credentials ?? []) for (const one of ofCredential(credential)) yield [CREDENTIAL, one];
 }
 
 /** A file as a field of the section `files`. */
 export const fileField = (file: FileContent): FieldValue => new FieldValue("files", file.name ?? "", () => fileData(file), true, "file");
 
-/** Whether a field of this type is a secret. */
-export const isConcealed = (type = STRING): boolean => !OPEN_TYPES.has(type);
 
 function* ofMember(name: string, value: unknown, code: string): Generator<FieldValue> {
   if (name === "totp" && isObject(value)) {
@@ -160,7 +151,7 @@ function* ofMember(name: string, value: unknown, code: string): Generator<FieldV
       const text = memberOf(value, inner);
       if (typeof text === "string" && text) yield made(name, inner, text, false);
     }
-  } else if (typeof value === "string" && value) yield made("", name, value, SECRET_MEMBERS.has(name));
+  } else if (typeof value === "string" && value) yield made("", name, value, isSecretMember(name));
 }
 
 /** One-time codes as text: the URI, or the secret alone where there is none. */

@@ -12,6 +12,18 @@ export const ITEMS = "items";
 /** The types of fields that a person adds most. */
 export const STRING = "string";
 export const CONCEALED = "concealed-string";
+/** The members that are not shown unless somebody asks for them. */
+const SECRET_MEMBERS = new Set(["password", "value", "privateKey", "key", "number", "verificationNumber", "pin", "totp"]);
+/** Types of fields that may be shown; a type that this version does not know is taken for a secret. */
+const OPEN_TYPES = new Set([
+  STRING, "email", "number", "boolean", "date", "year-month", "wifi-network-security-type", "country-code",
+  "subdivision-code", "linked",
+]);
+
+/** Whether a member of a type of items is a secret. */
+export const isSecretMember = (name: string): boolean => SECRET_MEMBERS.has(name);
+/** Whether a field of this type is a secret. */
+export const isConcealed = (type = STRING): boolean => !OPEN_TYPES.has(type);
 
 /** What a member holds, as messages name it. */
 type Kind = "str" | "bool" | "int" | "int | null" | "bytes" | "object" | "strs" | "objects" | Inner;
