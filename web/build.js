@@ -6,7 +6,7 @@
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
-import { dirname, join, relative, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { gzipSync } from "node:zlib";
@@ -50,7 +50,7 @@ const workerName = worker.named["argon2-worker.js"];
 const app = await bundle({
   entryPoints: { app: "src/main.tsx", operator: "src/operator/main.tsx" },
   splitting: true,
-  plugins: [{ name: "sources", setup: changeSources }],
+  plugins: [{ name: "sources", setup: changeSources }, { name: "texts", setup: splitTexts }],
   inject: options.inject ? [resolve(options.inject)] : [],
 });
 const texts = await textsOf("src/texts/en.ts");
@@ -127,6 +127,11 @@ function changeSources({ onLoad }) {
     });
     return { contents: head + changed, loader: path.endsWith("x") ? "tsx" : "ts" };
   });
+}
+
+/** Take src/texts/en.ts once for each file beside it, so that every part of it is loaded only where it is used. */
+function splitTexts({ onResolve }) {
+  onResolve({ filter: /^\.\/en\.js$/ }, ({ importer, resolveDir }) => ({ path: join(resolveDir, "en.ts"), suffix: `?${basename(importer)}` }));
 }
 
 /** The texts of the app, for pages that show something before any script runs. */

@@ -6,11 +6,11 @@ import { Toasts } from "./components/toast.js";
 import { LogIn } from "./account/logIn.js";
 import { FactorDialog } from "./account/secondFactor.js";
 import { Unlock } from "./account/unlock.js";
-import { Unsupported } from "./account/unsupported.js";
 import { SyncBanner } from "./shell/banner.js";
-import { KeyboardSheet, useKeys } from "./shell/keyboard.js";
+import { useKeys } from "./shell/keyboard.js";
 import { Navigation, TabBar } from "./shell/navigation.js";
 import { ItemsView } from "./items/itemsView.js";
+import { Later as LaterParts } from "./items/later.js";
 import { route } from "./state/route.js";
 import { session } from "./state/session.js";
 import { useStore } from "./state/store.js";
@@ -32,7 +32,7 @@ export function App() {
   return (
     <>
       {kind === "starting" && <Waiting label={texts.common.loading} />}
-      {kind === "unsupported" && <Unsupported />}
+      {kind === "unsupported" && <LaterParts show={({ Unsupported }) => <Unsupported />} />}
       {kind === "away" && <LogIn />}
       {kind === "locked" && <Unlock />}
       {kind === "open" && <Shell />}
@@ -57,7 +57,7 @@ function Shell() {
         {view in LATER ? <Later key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
       </main>
       <TabBar view={view} />
-      {isHelp && <KeyboardSheet onClose={() => setHelp(false)} />}
+      {isHelp && <LaterParts show={({ KeyboardSheet }) => <KeyboardSheet onClose={() => setHelp(false)} />} />}
     </div>
   );
 }

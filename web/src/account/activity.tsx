@@ -3,11 +3,11 @@ import type { Event } from "@strongroom/client";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { useOpen } from "../state/session.js";
-import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { Loaded, Time, useLoaded } from "./loaded.js";
 
 const PAGE = 50;
-const kinds: Readonly<Record<string, string>> = texts.activity.kinds;
+const kinds: Readonly<Record<string, string>> = moreTexts.activity.kinds;
 
 /** The section. */
 export function Activity() {
@@ -20,7 +20,7 @@ export function Activity() {
   });
   return (
     <>
-      <p class="muted">{texts.activity.what}</p>
+      <p class="muted">{moreTexts.activity.what}</p>
       <Loaded of={log}>
         {(found) => (
           <>
@@ -28,9 +28,9 @@ export function Activity() {
               <table class="table">
                 <thead>
                   <tr>
-                    <th scope="col">{texts.activity.when}</th>
-                    <th scope="col">{texts.activity.event}</th>
-                    <th scope="col">{texts.activity.from}</th>
+                    <th scope="col">{moreTexts.activity.when}</th>
+                    <th scope="col">{moreTexts.activity.event}</th>
+                    <th scope="col">{moreTexts.activity.from}</th>
                   </tr>
                 </thead>
                 <tbody>
@@ -44,7 +44,7 @@ export function Activity() {
                 </tbody>
               </table>
             </div>
-            {found.length > shown && <div class="row"><Button onClick={() => setShown(shown + PAGE)}>{texts.activity.more(found.length - shown)}</Button></div>}
+            {found.length > shown && <div class="row"><Button onClick={() => setShown(shown + PAGE)}>{moreTexts.activity.more(found.length - shown)}</Button></div>}
           </>
         )}
       </Loaded>

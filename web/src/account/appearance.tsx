@@ -3,25 +3,25 @@ import { Select } from "../components/select.js";
 import { putOff } from "../state/device.js";
 import { changeSettings, LOCK_CHOICES, settings, type Settings } from "../state/settings.js";
 import { useStore } from "../state/store.js";
-import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 
 /** The section. */
 export function Appearance() {
   const { theme, density, lockMinutes } = useStore(settings);
-  const { themes, densities } = texts.appearance;
+  const { themes, densities } = moreTexts.appearance;
   return (
     <div class="stack narrow">
       <Select<Settings["theme"]>
-        label={texts.appearance.theme} value={theme} onChange={(next) => changeSettings({ theme: next })}
+        label={moreTexts.appearance.theme} value={theme} onChange={(next) => changeSettings({ theme: next })}
         choices={[["system", themes.system], ["light", themes.light], ["dark", themes.dark]]}
       />
       <Select<Settings["density"]>
-        label={texts.appearance.density} value={density} onChange={(next) => changeSettings({ density: next })}
+        label={moreTexts.appearance.density} value={density} onChange={(next) => changeSettings({ density: next })}
         choices={[["dense", densities.dense], ["roomy", densities.roomy]]}
       />
       <Select
-        label={texts.appearance.lock} hint={texts.appearance.lockHint} value={`${lockMinutes}`}
-        choices={LOCK_CHOICES.map((minutes) => [`${minutes}`, texts.appearance.lockAfter(minutes)] as const)}
+        label={moreTexts.appearance.lock} hint={moreTexts.appearance.lockHint} value={`${lockMinutes}`}
+        choices={LOCK_CHOICES.map((minutes) => [`${minutes}`, moreTexts.appearance.lockAfter(minutes)] as const)}
         onChange={(next) => {
           putOff(Number(next)); // first: other tabs read the time before the choice
           changeSettings({ lockMinutes: Number(next) });

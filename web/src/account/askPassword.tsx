@@ -5,6 +5,7 @@ import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
 import { PasswordField } from "../components/passwordField.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { passwordSentence } from "./faults.js";
 import { Fault } from "./frame.js";
@@ -49,7 +50,7 @@ export function AskPassword({ title, action, isDanger, children, missing, run, o
     >
       {children}
       <Fault>{doing.fault}</Fault>
-      <PasswordField label={texts.askPassword.current} autoComplete="current-password" value={password} onInput={setPassword} />
+      <PasswordField label={moreTexts.askPassword.current} autoComplete="current-password" value={password} onInput={setPassword} />
     </Dialog>
   );
 }

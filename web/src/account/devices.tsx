@@ -6,7 +6,7 @@ import { Confirm } from "../components/confirm.js";
 import { Icon } from "../components/icon.js";
 import { tell } from "../state/notices.js";
 import { useOpen } from "../state/session.js";
-import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { Fault } from "./frame.js";
 import { Loaded, Time, useLoaded } from "./loaded.js";
@@ -23,11 +23,11 @@ export function Devices() {
       await client.endSession(ending.id);
       setEnding(undefined);
       sessions.again();
-      tell(texts.devices.ended);
+      tell(moreTexts.devices.ended);
     });
   return (
     <>
-      <p class="muted">{texts.devices.what}</p>
+      <p class="muted">{moreTexts.devices.what}</p>
       <Loaded of={sessions}>
         {(found) => (
           <ul class="rows">
@@ -36,23 +36,23 @@ export function Devices() {
                 <Icon name="device" />
                 <div class="rowText">
                   <p>
-                    <bdi>{one.deviceName ?? texts.devices.unnamed}</bdi>
-                    {one.current && <span class="tag">{texts.devices.current}</span>}
+                    <bdi>{one.deviceName ?? moreTexts.devices.unnamed}</bdi>
+                    {one.current && <span class="tag">{moreTexts.devices.current}</span>}
                   </p>
                   <p class="muted small">
-                    {texts.devices.used} <Time at={one.lastUsedAt} />{one.address !== null && <> · <bdi>{one.address}</bdi></>}
+                    {moreTexts.devices.used} <Time at={one.lastUsedAt} />{one.address !== null && <> · <bdi>{one.address}</bdi></>}
                   </p>
                   {one.userAgent !== null && <p class="muted small clip" title={one.userAgent}><bdi>{one.userAgent}</bdi></p>}
                 </div>
-                {!one.current && <Button onClick={() => setEnding(one)}>{texts.devices.end}</Button>}
+                {!one.current && <Button onClick={() => setEnding(one)}>{moreTexts.devices.end}</Button>}
               </li>
             ))}
           </ul>
         )}
       </Loaded>
       {ending && (
-        <Confirm title={texts.devices.endTitle} action={texts.devices.end} isDanger isBusy={action.isBusy} onConfirm={end} onClose={() => setEnding(undefined)}>
-          <p>{texts.devices.endWhy}</p>
+        <Confirm title={moreTexts.devices.endTitle} action={moreTexts.devices.end} isDanger isBusy={action.isBusy} onConfirm={end} onClose={() => setEnding(undefined)}>
+          <p>{moreTexts.devices.endWhy}</p>
           <Fault>{action.fault}</Fault>
         </Confirm>
       )}

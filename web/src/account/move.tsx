@@ -7,7 +7,7 @@ import { tell } from "../state/notices.js";
 import { logOut, useOpen } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
-import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { AskPassword } from "./askPassword.js";
 import { saveFile } from "./files.js";
@@ -22,36 +22,36 @@ export function Move() {
   const action = useAction();
   const write = (): void =>
     void action.run(async () => {
-      saveFile(texts.move.fileName, await client.exportAccount());
-      tell(texts.move.written);
+      saveFile(moreTexts.move.fileName, await client.exportAccount());
+      tell(moreTexts.move.written);
     });
   const erase = async (password: string): Promise<void> => {
     await client.deleteAccount(password, { code: askFactor });
     await logOut();
-    tell(texts.move.deleted);
+    tell(moreTexts.move.deleted);
   };
   return (
     <>
       <section class="stack">
-        <p class="muted">{texts.move.what}</p>
-        {pending > 0 && <p class="warningBox">{texts.move.pending(pending)}</p>}
+        <p class="muted">{moreTexts.move.what}</p>
+        {pending > 0 && <p class="warningBox">{moreTexts.move.pending(pending)}</p>}
         <Fault>{action.fault}</Fault>
-        <div class="row"><Button icon="download" isBusy={action.isBusy} onClick={write}>{texts.move.write}</Button></div>
-        <h3>{texts.move.how}</h3>
-        <ol class="steps numbered">{texts.move.steps.map((step) => <li key={step}>{step}</li>)}</ol>
+        <div class="row"><Button icon="download" isBusy={action.isBusy} onClick={write}>{moreTexts.move.write}</Button></div>
+        <h3>{moreTexts.move.how}</h3>
+        <ol class="steps numbered">{moreTexts.move.steps.map((step) => <li key={step}>{step}</li>)}</ol>
       </section>
       <section class="stack section">
-        <h3>{texts.move.end}</h3>
-        <p class="muted">{texts.move.endWhat}</p>
-        <div class="row"><Button kind="danger" onClick={() => setDeleting(true)}>{texts.move.delete}</Button></div>
+        <h3>{moreTexts.move.end}</h3>
+        <p class="muted">{moreTexts.move.endWhat}</p>
+        <div class="row"><Button kind="danger" onClick={() => setDeleting(true)}>{moreTexts.move.delete}</Button></div>
       </section>
       {isDeleting && (
         <AskPassword
-          title={texts.move.delete} action={texts.move.delete} isDanger run={erase} onClose={() => setDeleting(false)}
-          missing={() => (typed.trim().toLowerCase() === email.toLowerCase() ? undefined : texts.move.typeEmail)}
+          title={moreTexts.move.delete} action={moreTexts.move.delete} isDanger run={erase} onClose={() => setDeleting(false)}
+          missing={() => (typed.trim().toLowerCase() === email.toLowerCase() ? undefined : moreTexts.move.typeEmail)}
         >
-          <p>{texts.move.deleteWhy}</p>
-          <TextField label={texts.move.typeEmail} value={typed} onInput={setTyped} />
+          <p>{moreTexts.move.deleteWhy}</p>
+          <TextField label={moreTexts.move.typeEmail} value={typed} onInput={setTyped} />
         </AskPassword>
       )}
     </>

@@ -8,6 +8,7 @@ import { Checkbox } from "../components/select.js";
 import { TextField } from "../components/textField.js";
 import { logIn } from "../state/session.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { chooseFile } from "./files.js";
 import { Fault, Form, Frame } from "./frame.js";
@@ -42,27 +43,27 @@ export const MoveIn: GatePage = ({ typed, onTyped, onBack }) => {
     await logIn(server, email.trim(), password);
   };
   const submit = (): void => {
-    if (!file) return action.refuse(texts.moveIn.fileMissing);
+    if (!file) return action.refuse(moreTexts.moveIn.fileMissing);
     if (!isEmail(email)) return action.refuse(email.trim() ? texts.logIn.emailWrong : texts.logIn.emailMissing);
     if (!password) return action.refuse(texts.logIn.passwordMissing);
     void action.run(move);
   };
   return (
-    <Frame title={texts.moveIn.title}>
-      <p class="muted">{texts.moveIn.why}</p>
+    <Frame title={moreTexts.moveIn.title}>
+      <p class="muted">{moreTexts.moveIn.why}</p>
       <Form onSubmit={submit}>
         <Fault>{action.fault}</Fault>
         <ServerField typed={typed} onTyped={onTyped} />
         <div class="row">
-          <Button icon="file" autoFocus onClick={() => void chooseFile("").then((chosen) => chosen && setFile(chosen))}>{texts.moveIn.choose}</Button>
+          <Button icon="file" autoFocus onClick={() => void chooseFile("").then((chosen) => chosen && setFile(chosen))}>{moreTexts.moveIn.choose}</Button>
           {file && <span class="clip"><bdi>{file.name}</bdi></span>}
         </div>
         <TextField label={texts.common.email} type="email" autoComplete="username" value={email} onInput={(next) => onTyped({ ...typed, email: next })} />
         <PasswordField label={texts.common.password} autoComplete="current-password" value={password} onInput={setPassword} />
         {invitation !== undefined && <TextField label={texts.signUp.invitation} hint={texts.signUp.invitationHint} isMono value={invitation} onInput={setInvitation} maxLength={100} />}
-        {isLess !== undefined && <Checkbox label={texts.moveIn.less} isChecked={isLess} onChange={setLess} />}
-        <Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.moveIn.submit}</Button>
-        {progress && <Progress label={texts.moveIn.progress} done={progress[0]} total={progress[1]} />}
+        {isLess !== undefined && <Checkbox label={moreTexts.moveIn.less} isChecked={isLess} onChange={setLess} />}
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.moveIn.submit}</Button>
+        {progress && <Progress label={moreTexts.moveIn.progress} done={progress[0]} total={progress[1]} />}
       </Form>
       <div class="choices">
         <Button kind="plain" onClick={onBack}>{texts.common.back}</Button>

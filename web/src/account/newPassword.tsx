@@ -1,5 +1,5 @@
 // A new master password, typed twice, with its strength.
-import { strength } from "@strongroom/client/items";
+import { strength } from "@strongroom/client/items/strength";
 import { useState } from "preact/hooks";
 import { PasswordField } from "../components/passwordField.js";
 import { texts } from "../texts/en.js";

@@ -10,6 +10,7 @@ import { askFactor } from "../state/factor.js";
 import { tell } from "../state/notices.js";
 import { saveAgain, useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { AskPassword } from "./askPassword.js";
 import { Loaded, Time, useLoaded } from "./loaded.js";
 import { RecoveryCodeSheet } from "./recoveryCodes.js";
@@ -28,8 +29,8 @@ export function PasskeysSection() {
   const [added, setAdded] = useState<NewPasskey>();
   const itemsOf = (passkey: ListedPasskey): MenuItem[] => [
     passkey.unlocks
-      ? { label: texts.passkeys.lock, icon: "lock", run: () => setDoing({ what: "lock", passkey }) }
-      : { label: texts.passkeys.unlock, icon: "key", run: () => setDoing({ what: "unlock", passkey }) },
+      ? { label: moreTexts.passkeys.lock, icon: "lock", run: () => setDoing({ what: "lock", passkey }) }
+      : { label: moreTexts.passkeys.unlock, icon: "key", run: () => setDoing({ what: "unlock", passkey }) },
     { label: texts.common.delete, icon: "trash", isDanger: true, run: () => setDoing({ what: "delete", passkey }) },
   ];
   const run = async (password: string): Promise<void> => {
@@ -40,7 +41,7 @@ export function PasskeysSection() {
     else await client.passkeys.delete(passkey, password, { code: askFactor });
     await saveAgain();
     passkeys.again();
-    tell(texts.passkeys.done[what]);
+    tell(moreTexts.passkeys.done[what]);
   };
   const unlockWith = async (passkey: ListedPasskey, password: string): Promise<void> => {
     await client.passkeys.enableUnlock(passkey, password, await authenticator());
@@ -49,8 +50,8 @@ export function PasskeysSection() {
   };
   return (
     <>
-      <p class="muted">{texts.passkeys.what}</p>
-      <div class="row"><Button icon="add" onClick={() => setNew(true)}>{texts.passkeys.add}</Button></div>
+      <p class="muted">{moreTexts.passkeys.what}</p>
+      <div class="row"><Button icon="add" onClick={() => setNew(true)}>{moreTexts.passkeys.add}</Button></div>
       <Loaded of={passkeys}>
         {(found) =>
           found.length ? (
@@ -60,25 +61,25 @@ export function PasskeysSection() {
                   <Icon name="key" />
                   <div class="rowText">
                     <p>
-                      <bdi>{one.name || texts.passkeys.unknown}</bdi>
-                      {one.unlocks && <span class="tag">{texts.passkeys.unlocks}</span>}
+                      <bdi>{one.name || moreTexts.passkeys.unknown}</bdi>
+                      {one.unlocks && <span class="tag">{moreTexts.passkeys.unlocks}</span>}
                     </p>
-                    <p class="muted small">{texts.passkeys.used} <Time at={one.lastUsedAt} /></p>
+                    <p class="muted small">{moreTexts.passkeys.used} <Time at={one.lastUsedAt} /></p>
                   </div>
-                  <Menu label={texts.passkeys.actions(one.name)} items={itemsOf(one)} />
+                  <Menu label={moreTexts.passkeys.actions(one.name)} items={itemsOf(one)} />
                 </li>
               ))}
             </ul>
           ) : (
-            <p class="muted">{texts.passkeys.none}</p>
+            <p class="muted">{moreTexts.passkeys.none}</p>
           )
         }
       </Loaded>
       {isNew && <Add onClose={() => setNew(false)} onAdded={(made) => (setAdded(made), passkeys.again())} onUnlock={unlockWith} />}
       {added?.recoveryCodes && <RecoveryCodeSheet codes={added.recoveryCodes} onClose={() => setAdded(undefined)} />}
       {doing && (
-        <AskPassword title={texts.passkeys.titles[doing.what]} action={texts.common.next} isDanger={doing.what === "delete"} run={run} onClose={() => setDoing(undefined)}>
-          <p>{texts.passkeys.whys[doing.what]}</p>
+        <AskPassword title={moreTexts.passkeys.titles[doing.what]} action={texts.common.next} isDanger={doing.what === "delete"} run={run} onClose={() => setDoing(undefined)}>
+          <p>{moreTexts.passkeys.whys[doing.what]}</p>
         </AskPassword>
       )}
     </>
@@ -97,15 +98,15 @@ function Add({ onClose, onAdded, onUnlock }: AddProps) {
   const [name, setName] = useState("");
   const add = async (password: string): Promise<void> => {
     const made = await client.passkeys.add(name.trim(), password, await authenticator(), { code: askFactor });
-    if (made.hasPrf) await onUnlock(made.passkey, password).catch(() => tell(texts.passkeys.notUnlocking, { kind: "fault" }));
+    if (made.hasPrf) await onUnlock(made.passkey, password).catch(() => tell(moreTexts.passkeys.notUnlocking, { kind: "fault" }));
     await saveAgain();
     onAdded(made);
-    tell(texts.passkeys.added);
+    tell(moreTexts.passkeys.added);
   };
   return (
-    <AskPassword title={texts.passkeys.add} action={texts.common.next} missing={() => (name.trim() ? undefined : texts.passkeys.nameMissing)} run={add} onClose={onClose}>
-      <p>{texts.passkeys.addWhy}</p>
-      <TextField label={texts.passkeys.name} hint={texts.passkeys.nameHint} value={name} onInput={setName} maxLength={100} />
+    <AskPassword title={moreTexts.passkeys.add} action={texts.common.next} missing={() => (name.trim() ? undefined : moreTexts.passkeys.nameMissing)} run={add} onClose={onClose}>
+      <p>{moreTexts.passkeys.addWhy}</p>
+      <TextField label={moreTexts.passkeys.name} hint={moreTexts.passkeys.nameHint} value={name} onInput={setName} maxLength={100} />
     </AskPassword>
   );
 }

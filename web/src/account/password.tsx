@@ -10,6 +10,7 @@ import { saveAgain, syncNow, useOpen } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { AskPassword } from "./askPassword.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 import { RecoverySheet } from "./recoverySheet.js";
@@ -27,36 +28,36 @@ export function PasswordSection() {
   const remove = async (password: string): Promise<void> => {
     await client.removeRecoveryKey(password, { code: askFactor });
     await saveAgain();
-    tell(texts.password.keyRemoved);
+    tell(moreTexts.password.keyRemoved);
   };
   return (
     <>
       <section class="stack">
-        <p class="muted">{texts.password.what}</p>
-        <div class="row"><Button onClick={() => setShown("password")}>{texts.password.change}</Button></div>
+        <p class="muted">{moreTexts.password.what}</p>
+        <div class="row"><Button onClick={() => setShown("password")}>{moreTexts.password.change}</Button></div>
       </section>
       <section class="stack section">
-        <h3>{texts.password.recovery}</h3>
-        <p class="muted">{hasKey ? texts.password.hasKey : texts.password.hasNone}</p>
+        <h3>{moreTexts.password.recovery}</h3>
+        <p class="muted">{hasKey ? moreTexts.password.hasKey : moreTexts.password.hasNone}</p>
         <div class="row">
-          <Button onClick={() => setShown("make")}>{hasKey ? texts.password.makeAnew : texts.password.make}</Button>
-          {hasKey && <Button kind="plain" onClick={() => setShown("remove")}>{texts.password.removeKey}</Button>}
+          <Button onClick={() => setShown("make")}>{hasKey ? moreTexts.password.makeAnew : moreTexts.password.make}</Button>
+          {hasKey && <Button kind="plain" onClick={() => setShown("remove")}>{moreTexts.password.removeKey}</Button>}
         </div>
       </section>
       {shown === "password" && <ChangePassword onClose={() => setShown(undefined)} />}
       {shown === "make" && (
-        <AskPassword title={hasKey ? texts.password.makeAnew : texts.password.make} action={texts.common.next} run={make} onClose={() => setShown(undefined)}>
-          <p>{texts.password.makeWhy}</p>
+        <AskPassword title={hasKey ? moreTexts.password.makeAnew : moreTexts.password.make} action={texts.common.next} run={make} onClose={() => setShown(undefined)}>
+          <p>{moreTexts.password.makeWhy}</p>
         </AskPassword>
       )}
       {shown === "remove" && (
-        <AskPassword title={texts.password.removeKey} action={texts.password.removeKey} isDanger run={remove} onClose={() => setShown(undefined)}>
-          <p>{texts.password.removeWhy}</p>
+        <AskPassword title={moreTexts.password.removeKey} action={moreTexts.password.removeKey} isDanger run={remove} onClose={() => setShown(undefined)}>
+          <p>{moreTexts.password.removeWhy}</p>
         </AskPassword>
       )}
       {recoveryKey !== undefined && (
         <Dialog title={texts.recoverySheet.title} isWide canClose={false} onClose={() => setRecoveryKey(undefined)}>
-          <RecoverySheet recoveryKey={recoveryKey} email={email} server={remembered()?.server ?? ""} onDone={() => (setRecoveryKey(undefined), tell(texts.password.keyMade))} />
+          <RecoverySheet recoveryKey={recoveryKey} email={email} server={remembered()?.server ?? ""} onDone={() => (setRecoveryKey(undefined), tell(moreTexts.password.keyMade))} />
         </Dialog>
       )}
     </>
@@ -74,13 +75,13 @@ function ChangePassword({ onClose }: { onClose: () => void }) {
     await client.changePassword(password, next.first, { code: askFactor, restored: isRestored });
     await saveAgain();
     syncNow();
-    tell(texts.password.changed);
+    tell(moreTexts.password.changed);
   };
   return (
-    <AskPassword title={texts.password.change} action={texts.password.submit} missing={() => faultOf(next)} run={run} onClose={onClose}>
-      <p>{texts.password.changeWhy}</p>
-      {wasRestored && <Checkbox label={texts.password.restored} isChecked={isRestored} onChange={setRestored} hint={texts.password.restoredHint} />}
-      <NewPasswordFields label={texts.recover.password} value={next} onInput={setNext} />
+    <AskPassword title={moreTexts.password.change} action={moreTexts.password.submit} missing={() => faultOf(next)} run={run} onClose={onClose}>
+      <p>{moreTexts.password.changeWhy}</p>
+      {wasRestored && <Checkbox label={moreTexts.password.restored} isChecked={isRestored} onChange={setRestored} hint={moreTexts.password.restoredHint} />}
+      <NewPasswordFields label={moreTexts.recover.password} value={next} onInput={setNext} />
     </AskPassword>
   );
 }

@@ -6,6 +6,7 @@ import { TextField } from "../components/textField.js";
 import { askFactor } from "../state/factor.js";
 import { enterNew, newClient } from "../state/session.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { sentenceOf } from "./faults.js";
 import { Fault, Form, Frame } from "./frame.js";
@@ -13,7 +14,7 @@ import { type GatePage, isEmail, ServerField } from "./logIn.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 
 const told = (fault: unknown): string | undefined =>
-  fault instanceof InvalidCredentials || fault instanceof Invalid ? texts.recover.wrong : sentenceOf(fault);
+  fault instanceof InvalidCredentials || fault instanceof Invalid ? moreTexts.recover.wrong : sentenceOf(fault);
 
 /** The page. */
 export const Recover: GatePage = ({ typed, onTyped, onBack }) => {
@@ -23,7 +24,7 @@ export const Recover: GatePage = ({ typed, onTyped, onBack }) => {
   const { email, server } = typed;
   const submit = (): void => {
     if (!isEmail(email)) return action.refuse(email.trim() ? texts.logIn.emailWrong : texts.logIn.emailMissing);
-    if (!key.trim()) return action.refuse(texts.recover.keyMissing);
+    if (!key.trim()) return action.refuse(moreTexts.recover.keyMissing);
     const fault = faultOf(password);
     if (fault !== undefined) return action.refuse(fault);
     void action.run(async () => {
@@ -32,8 +33,8 @@ export const Recover: GatePage = ({ typed, onTyped, onBack }) => {
     });
   };
   return (
-    <Frame title={texts.recover.title}>
-      <p class="muted">{texts.recover.why}</p>
+    <Frame title={moreTexts.recover.title}>
+      <p class="muted">{moreTexts.recover.why}</p>
       <Form onSubmit={submit}>
         <Fault>{action.fault}</Fault>
         <ServerField typed={typed} onTyped={onTyped} />
@@ -41,9 +42,9 @@ export const Recover: GatePage = ({ typed, onTyped, onBack }) => {
           label={texts.common.email} type="email" autoComplete="username" autoFocus
           value={email} onInput={(next) => onTyped({ ...typed, email: next })}
         />
-        <TextField label={texts.recover.key} hint={texts.recover.keyHint} isMono value={key} onInput={setKey} maxLength={100} />
-        <NewPasswordFields label={texts.recover.password} value={password} onInput={setPassword} />
-        <Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.recover.submit}</Button>
+        <TextField label={moreTexts.recover.key} hint={moreTexts.recover.keyHint} isMono value={key} onInput={setKey} maxLength={100} />
+        <NewPasswordFields label={moreTexts.recover.password} value={password} onInput={setPassword} />
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.recover.submit}</Button>
       </Form>
       <div class="choices">
         <Button kind="plain" onClick={onBack}>{texts.common.back}</Button>

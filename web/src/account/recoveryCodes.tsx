@@ -5,6 +5,7 @@ import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
 import { Checkbox } from "../components/select.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { saveFile } from "./files.js";
 
 /** The sheet. It closes once a person says that the codes are kept. */
@@ -13,22 +14,22 @@ export function RecoveryCodeSheet({ codes, onClose }: { codes: RecoveryCodes; on
   const all = [...codes];
   return (
     <Dialog
-      title={texts.recoveryCodes.title}
+      title={moreTexts.recoveryCodes.title}
       canClose={false}
       onClose={onClose}
       actions={<Button kind="primary" isDisabled={!isKept} onClick={onClose}>{texts.common.done}</Button>}
     >
-      <p>{texts.recoveryCodes.why}</p>
+      <p>{moreTexts.recoveryCodes.why}</p>
       <div class="sheet">
-        <h2 class="onPaper">{texts.recoveryCodes.title}</h2>
+        <h2 class="onPaper">{moreTexts.recoveryCodes.title}</h2>
         <ol class="codeList mono">{all.map((code) => <li key={code}>{code}</li>)}</ol>
-        <p class="small onPaper">{texts.recoveryCodes.why}</p>
+        <p class="small onPaper">{moreTexts.recoveryCodes.why}</p>
       </div>
       <div class="row">
         <Button icon="print" onClick={() => print()}>{texts.recoverySheet.print}</Button>
-        <Button icon="download" onClick={() => saveFile(texts.recoveryCodes.fileName, `${all.join("\n")}\n`, "text/plain")}>{texts.recoverySheet.download}</Button>
+        <Button icon="download" onClick={() => saveFile(moreTexts.recoveryCodes.fileName, `${all.join("\n")}\n`, "text/plain")}>{texts.recoverySheet.download}</Button>
       </div>
-      <Checkbox label={texts.recoveryCodes.kept} isChecked={isKept} onChange={setKept} />
+      <Checkbox label={moreTexts.recoveryCodes.kept} isChecked={isKept} onChange={setKept} />
     </Dialog>
   );
 }

@@ -9,6 +9,7 @@ import { askFactor } from "../state/factor.js";
 import { tell } from "../state/notices.js";
 import { saveAgain, syncNow, useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { AskPassword } from "./askPassword.js";
 import { Fault } from "./frame.js";
@@ -29,7 +30,7 @@ export function Rotation() {
     setProgress(undefined);
     await saveAgain();
     syncNow();
-    tell(texts.rotation.done);
+    tell(moreTexts.rotation.done);
   };
   const rotate = async (password: string): Promise<void> => {
     try {
@@ -47,28 +48,28 @@ export function Rotation() {
     });
   return (
     <>
-      <p class="muted">{texts.rotation.what}</p>
+      <p class="muted">{moreTexts.rotation.what}</p>
       <Fault>{action.fault}</Fault>
       <div class="row">
-        <Button onClick={() => setAsking(true)}>{texts.rotation.begin}</Button>
-        <Button kind="plain" isBusy={action.isBusy} onClick={goOn}>{texts.rotation.goOn}</Button>
+        <Button onClick={() => setAsking(true)}>{moreTexts.rotation.begin}</Button>
+        <Button kind="plain" isBusy={action.isBusy} onClick={goOn}>{moreTexts.rotation.goOn}</Button>
       </div>
-      <p class="muted small">{texts.rotation.goOnWhy}</p>
-      {progress && !isAsking && <Progress label={texts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />}
+      <p class="muted small">{moreTexts.rotation.goOnWhy}</p>
+      {progress && !isAsking && <Progress label={moreTexts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />}
       {isAsking && (
         <AskPassword
-          title={texts.rotation.begin} action={texts.rotation.submit} isDanger
+          title={moreTexts.rotation.begin} action={moreTexts.rotation.submit} isDanger
           missing={() => (isNew ? faultOf(next) : undefined)} run={rotate} onClose={() => setAsking(false)}
         >
-          <p>{texts.rotation.why}</p>
-          <Checkbox label={texts.rotation.newPassword} isChecked={isNew} onChange={setNew} hint={texts.rotation.newPasswordWhy} />
-          {isNew && <NewPasswordFields label={texts.recover.password} value={next} onInput={setNext} />}
-          {progress && <Progress label={texts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />}
+          <p>{moreTexts.rotation.why}</p>
+          <Checkbox label={moreTexts.rotation.newPassword} isChecked={isNew} onChange={setNew} hint={moreTexts.rotation.newPasswordWhy} />
+          {isNew && <NewPasswordFields label={moreTexts.recover.password} value={next} onInput={setNext} />}
+          {progress && <Progress label={moreTexts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />}
         </AskPassword>
       )}
       {recoveryKey !== undefined && (
         <Dialog title={texts.recoverySheet.title} isWide canClose={false} onClose={() => setRecoveryKey(undefined)}>
-          <p>{texts.rotation.newKey}</p>
+          <p>{moreTexts.rotation.newKey}</p>
           <RecoverySheet recoveryKey={recoveryKey} email={email} server={remembered()?.server ?? ""} onDone={() => setRecoveryKey(undefined)} />
         </Dialog>
       )}

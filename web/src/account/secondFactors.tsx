@@ -8,6 +8,7 @@ import { askFactor } from "../state/factor.js";
 import { tell } from "../state/notices.js";
 import { useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { AskPassword } from "./askPassword.js";
 import { Fault } from "./frame.js";
@@ -28,46 +29,46 @@ export function SecondFactorSection() {
   };
   const disable = async (password: string): Promise<void> => {
     await client.secondFactor.disable(password, { code: askFactor });
-    tell(texts.secondFactors.removed);
+    tell(moreTexts.secondFactors.removed);
   };
   return (
     <>
-      <p class="muted">{texts.secondFactors.what}</p>
+      <p class="muted">{moreTexts.secondFactors.what}</p>
       <Loaded of={status}>
         {({ totpSince, passkeys, recoveryCodes }) => (
           <div class="stack">
             <dl class="facts">
-              <div><dt>{texts.secondFactors.codes}</dt><dd>{totpSince === null ? texts.secondFactors.off : <>{texts.secondFactors.since} <Time at={totpSince} /></>}</dd></div>
-              <div><dt>{texts.secondFactors.passkeys}</dt><dd>{passkeys}</dd></div>
-              <div><dt>{texts.secondFactors.recoveryCodes}</dt><dd>{texts.secondFactors.left(recoveryCodes)}</dd></div>
+              <div><dt>{moreTexts.secondFactors.codes}</dt><dd>{totpSince === null ? moreTexts.secondFactors.off : <>{moreTexts.secondFactors.since} <Time at={totpSince} /></>}</dd></div>
+              <div><dt>{moreTexts.secondFactors.passkeys}</dt><dd>{passkeys}</dd></div>
+              <div><dt>{moreTexts.secondFactors.recoveryCodes}</dt><dd>{moreTexts.secondFactors.left(recoveryCodes)}</dd></div>
             </dl>
             <div class="row">
-              <Button onClick={() => setShown("enrol")}>{totpSince === null ? texts.secondFactors.enrol : texts.secondFactors.replace}</Button>
-              {totpSince !== null && <Button onClick={() => setShown("disable")}>{texts.secondFactors.remove}</Button>}
-              {(totpSince !== null || passkeys > 0) && <Button onClick={() => setShown("codes")}>{texts.secondFactors.newCodes}</Button>}
+              <Button onClick={() => setShown("enrol")}>{totpSince === null ? moreTexts.secondFactors.enrol : moreTexts.secondFactors.replace}</Button>
+              {totpSince !== null && <Button onClick={() => setShown("disable")}>{moreTexts.secondFactors.remove}</Button>}
+              {(totpSince !== null || passkeys > 0) && <Button onClick={() => setShown("codes")}>{moreTexts.secondFactors.newCodes}</Button>}
             </div>
           </div>
         )}
       </Loaded>
       {shown === "enrol" && (
         <AskPassword
-          title={texts.secondFactors.enrol} action={texts.common.next} onClose={() => setShown(undefined)}
+          title={moreTexts.secondFactors.enrol} action={texts.common.next} onClose={() => setShown(undefined)}
           run={async (password) => setEnrolment(await client.secondFactor.enrol(password, { code: askFactor }))}
         >
-          <p>{texts.secondFactors.enrolWhy}</p>
+          <p>{moreTexts.secondFactors.enrolWhy}</p>
         </AskPassword>
       )}
       {shown === "codes" && (
         <AskPassword
-          title={texts.secondFactors.newCodes} action={texts.common.next} onClose={close}
+          title={moreTexts.secondFactors.newCodes} action={texts.common.next} onClose={close}
           run={async (password) => setCodes(await client.secondFactor.newRecoveryCodes(password, { code: askFactor }))}
         >
-          <p>{texts.secondFactors.newCodesWhy}</p>
+          <p>{moreTexts.secondFactors.newCodesWhy}</p>
         </AskPassword>
       )}
       {shown === "disable" && (
-        <AskPassword title={texts.secondFactors.remove} action={texts.secondFactors.remove} isDanger run={disable} onClose={close}>
-          <p>{texts.secondFactors.removeWhy}</p>
+        <AskPassword title={moreTexts.secondFactors.remove} action={moreTexts.secondFactors.remove} isDanger run={disable} onClose={close}>
+          <p>{moreTexts.secondFactors.removeWhy}</p>
         </AskPassword>
       )}
       {enrolment && <Enrol enrolment={enrolment} onClose={() => setEnrolment(undefined)} onCodes={(made) => (setEnrolment(undefined), setCodes(made), status.again())} />}
@@ -82,25 +83,25 @@ function Enrol({ enrolment, onClose, onCodes }: { enrolment: Enrolment; onClose:
   const [code, setCode] = useState("");
   const action = useAction();
   const submit = (): void => {
-    if (!/^\d{3} ?\d{3}$/.test(code.trim())) return action.refuse(texts.secondFactors.sixDigits);
+    if (!/^\d{3} ?\d{3}$/.test(code.trim())) return action.refuse(moreTexts.secondFactors.sixDigits);
     void action.run(async () => onCodes(await client.secondFactor.confirm(code.trim())));
   };
   return (
     <Dialog
-      title={texts.secondFactors.scan}
+      title={moreTexts.secondFactors.scan}
       onClose={onClose}
       onSubmit={submit}
-      actions={<Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.secondFactors.confirm}</Button>}
+      actions={<Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.secondFactors.confirm}</Button>}
     >
-      <p>{texts.secondFactors.scanWhy}</p>
-      <div class="qrRow"><QrCode text={enrolment.uri} label={texts.secondFactors.qr} /></div>
+      <p>{moreTexts.secondFactors.scanWhy}</p>
+      <div class="qrRow"><QrCode text={enrolment.uri} label={moreTexts.secondFactors.qr} /></div>
       <details>
-        <summary>{texts.secondFactors.typeInstead}</summary>
+        <summary>{moreTexts.secondFactors.typeInstead}</summary>
         <p class="secretBox mono">{enrolment.secret.replace(/(.{4})(?=.)/g, "$1 ")}</p>
-        <p><a href={enrolment.uri}>{texts.secondFactors.openApp}</a></p>
+        <p><a href={enrolment.uri}>{moreTexts.secondFactors.openApp}</a></p>
       </details>
       <Fault>{action.fault}</Fault>
-      <TextField label={texts.secondFactors.first} autoComplete="one-time-code" inputMode="numeric" isMono value={code} onInput={setCode} maxLength={7} />
+      <TextField label={moreTexts.secondFactors.first} autoComplete="one-time-code" inputMode="numeric" isMono value={code} onInput={setCode} maxLength={7} />
     </Dialog>
   );
 }

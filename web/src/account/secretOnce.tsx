@@ -4,6 +4,7 @@ import { Button } from "../components/button.js";
 import { tell } from "../state/notices.js";
 import { onLock } from "../state/session.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { saveFile } from "./files.js";
 
 const CLEARED = 30_000; // milliseconds until the clipboard is emptied
@@ -14,7 +15,7 @@ async function copy(secret: string): Promise<void> {
   await navigator.clipboard.writeText(secret);
   clearTimeout(clearing);
   clearing = setTimeout(empty, CLEARED);
-  tell(texts.secretOnce.copied);
+  tell(moreTexts.secretOnce.copied);
 }
 
 function empty(): void {
@@ -34,9 +35,9 @@ export function SecretOnce({ label, secret, fileName }: { label: string; secret:
       <p class="secretBox mono" role="textbox" aria-readonly="true" aria-label={label} tabIndex={0}>{secret}</p>
       <div class="row">
         <Button icon="copy" onClick={() => void copy(secret).catch(() => setFailed(true))}>{texts.common.copy}</Button>
-        {fileName !== undefined && <Button icon="download" onClick={() => saveFile(fileName, `${secret}\n`, "text/plain")}>{texts.secretOnce.save}</Button>}
+        {fileName !== undefined && <Button icon="download" onClick={() => saveFile(fileName, `${secret}\n`, "text/plain")}>{moreTexts.secretOnce.save}</Button>}
       </div>
-      {isFailed && <p class="fault" role="alert">{texts.secretOnce.notCopied}</p>}
+      {isFailed && <p class="fault" role="alert">{moreTexts.secretOnce.notCopied}</p>}
     </div>
   );
 }

@@ -6,6 +6,7 @@ import { Icon, type IconName } from "../components/icon.js";
 import { hrefOf } from "../state/route.js";
 import { useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { Activity } from "./activity.js";
 import { Appearance } from "./appearance.js";
 import { Devices } from "./devices.js";
@@ -18,7 +19,7 @@ import { SecondFactorSection } from "./secondFactors.js";
 import { Tokens } from "./tokens.js";
 import { UsageSection } from "./usage.js";
 
-const { sections } = texts.settings;
+const { sections } = moreTexts.settings;
 const SECTIONS: readonly (readonly [name: string, icon: IconName, label: string, view: ComponentType])[] = [
   ["appearance", "gear", sections.appearance, Appearance],
   ["password", "lock", sections.password, PasswordSection],
@@ -41,11 +42,11 @@ export function SettingsView({ parts }: { parts: readonly string[] }) {
     <>
       <Columns
         isDetail={parts.length > 0}
-        listLabel={texts.settings.title}
+        listLabel={moreTexts.settings.title}
         list={
           <div class="settingsList">
             <div class="settingsHead">
-              <h2 class="settingsTitle">{texts.settings.title}</h2>
+              <h2 class="settingsTitle">{moreTexts.settings.title}</h2>
               <p class="muted small clip"><bdi>{email}</bdi></p>
             </div>
             <ul class="navList">
@@ -69,7 +70,7 @@ export function SettingsView({ parts }: { parts: readonly string[] }) {
         detailLabel={label}
         detail={
           <div class="settingsDetail stack" key={chosen}>
-            <a class="backLink" href={hrefOf("settings")}><Icon name="back" />{texts.settings.title}</a>
+            <a class="backLink" href={hrefOf("settings")}><Icon name="back" />{moreTexts.settings.title}</a>
             <h2>{label}</h2>
             <Section />
           </div>

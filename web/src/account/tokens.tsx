@@ -11,6 +11,7 @@ import { tell } from "../state/notices.js";
 import { useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { Fault } from "./frame.js";
 import { Loaded, Time, useLoaded } from "./loaded.js";
@@ -20,10 +21,10 @@ const ALL: readonly Permission[] = ["read", "write", "delete"];
 
 /** What a key can do, in a sentence. */
 function scopeOf({ permissions, vaultUids, collections }: ApiKey, nameOf: (uid: string) => string | undefined): string {
-  const allowed = ALL.filter((one) => permissions === null || permissions.includes(one)).map((one) => texts.tokens.can[one]);
+  const allowed = ALL.filter((one) => permissions === null || permissions.includes(one)).map((one) => moreTexts.tokens.can[one]);
   const where =
-    vaultUids === null ? texts.tokens.everything : vaultUids.map((uid) => texts.tokens.inVault(nameOf(uid) ?? texts.tokens.goneVault)).join(", ");
-  return texts.tokens.scope(allowed.join(", "), where, collections !== null);
+    vaultUids === null ? moreTexts.tokens.everything : vaultUids.map((uid) => moreTexts.tokens.inVault(nameOf(uid) ?? moreTexts.tokens.goneVault)).join(", ");
+  return moreTexts.tokens.scope(allowed.join(", "), where, collections !== null);
 }
 
 /** The section. */
@@ -40,12 +41,12 @@ export function Tokens() {
       await client.revokeApiKey(revoking.uid);
       setRevoking(undefined);
       keys.again();
-      tell(texts.tokens.revoked);
+      tell(moreTexts.tokens.revoked);
     });
   return (
     <>
-      <p class="muted">{texts.tokens.what}</p>
-      <div class="row"><Button icon="add" onClick={() => setNew(true)}>{texts.tokens.make}</Button></div>
+      <p class="muted">{moreTexts.tokens.what}</p>
+      <div class="row"><Button icon="add" onClick={() => setNew(true)}>{moreTexts.tokens.make}</Button></div>
       <Loaded of={keys}>
         {(found) =>
           found.length ? (
@@ -57,23 +58,23 @@ export function Tokens() {
                     <p><bdi>{one.name}</bdi></p>
                     <p class="small">{scopeOf(one, (uid) => names.get(uid))}</p>
                     <p class="muted small">
-                      {texts.tokens.used} <Time at={one.lastUsedAt} /> · {texts.tokens.made} <Time at={one.createdAt} />
-                      {one.expiresAt !== null && <> · {texts.tokens.expires} <Time at={one.expiresAt} /></>}
+                      {moreTexts.tokens.used} <Time at={one.lastUsedAt} /> · {moreTexts.tokens.made} <Time at={one.createdAt} />
+                      {one.expiresAt !== null && <> · {moreTexts.tokens.expires} <Time at={one.expiresAt} /></>}
                     </p>
                   </div>
-                  <Button onClick={() => setRevoking(one)}>{texts.tokens.revoke}</Button>
+                  <Button onClick={() => setRevoking(one)}>{moreTexts.tokens.revoke}</Button>
                 </li>
               ))}
             </ul>
           ) : (
-            <p class="muted">{texts.tokens.none}</p>
+            <p class="muted">{moreTexts.tokens.none}</p>
           )
         }
       </Loaded>
       {isNew && <NewToken onClose={() => (setNew(false), keys.again())} />}
       {revoking && (
-        <Confirm title={texts.tokens.revokeTitle} action={texts.tokens.revoke} isDanger isBusy={action.isBusy} onConfirm={revoke} onClose={() => setRevoking(undefined)}>
-          <p>{texts.tokens.revokeWhy}</p>
+        <Confirm title={moreTexts.tokens.revokeTitle} action={moreTexts.tokens.revoke} isDanger isBusy={action.isBusy} onConfirm={revoke} onClose={() => setRevoking(undefined)}>
+          <p>{moreTexts.tokens.revokeWhy}</p>
           <Fault>{action.fault}</Fault>
         </Confirm>
       )}
@@ -102,55 +103,55 @@ function NewToken({ onClose }: { onClose: () => void }) {
     setToken(isWhole ? await opened.token(name.trim(), options) : await opened.collection(collection.trim()).token(name.trim(), options));
   };
   const submit = (): void => {
-    if (!name.trim()) return action.refuse(texts.tokens.nameMissing);
-    if (!called) return action.refuse(texts.tokens.noVault);
-    if (!isWhole && !collection.trim()) return action.refuse(texts.tokens.collectionMissing);
-    if (!allowed.length) return action.refuse(texts.tokens.nothingAllowed);
+    if (!name.trim()) return action.refuse(moreTexts.tokens.nameMissing);
+    if (!called) return action.refuse(moreTexts.tokens.noVault);
+    if (!isWhole && !collection.trim()) return action.refuse(moreTexts.tokens.collectionMissing);
+    if (!allowed.length) return action.refuse(moreTexts.tokens.nothingAllowed);
     void action.run(make);
   };
   if (token !== undefined) {
     return (
-      <Dialog title={texts.tokens.readyTitle} isWide onClose={onClose} canClose={false} actions={<Button kind="primary" onClick={onClose}>{texts.common.done}</Button>}>
-        <p>{texts.tokens.ready}</p>
-        <SecretOnce label={texts.tokens.token} secret={token} />
+      <Dialog title={moreTexts.tokens.readyTitle} isWide onClose={onClose} canClose={false} actions={<Button kind="primary" onClick={onClose}>{texts.common.done}</Button>}>
+        <p>{moreTexts.tokens.ready}</p>
+        <SecretOnce label={moreTexts.tokens.token} secret={token} />
       </Dialog>
     );
   }
   return (
     <Dialog
-      title={texts.tokens.make}
+      title={moreTexts.tokens.make}
       isWide
       onClose={onClose}
       onSubmit={submit}
       actions={
         <>
           <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.tokens.submit}</Button>
+          <Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.tokens.submit}</Button>
         </>
       }
     >
       <Fault>{action.fault}</Fault>
-      <TextField label={texts.tokens.name} hint={texts.tokens.nameHint} value={name} onInput={setName} maxLength={200} />
-      <Select label={texts.tokens.vault} value={chosen?.uid ?? ""} onChange={setVault} choices={found.map(({ uid, name: one }) => [uid, one] as const)} />
+      <TextField label={moreTexts.tokens.name} hint={moreTexts.tokens.nameHint} value={name} onInput={setName} maxLength={200} />
+      <Select label={moreTexts.tokens.vault} value={chosen?.uid ?? ""} onChange={setVault} choices={found.map(({ uid, name: one }) => [uid, one] as const)} />
       <Select
-        label={texts.tokens.reach} value={isWhole ? "vault" : "collection"} onChange={(next) => setWhole(next === "vault")}
-        choices={[["collection", texts.tokens.oneCollection], ["vault", texts.tokens.wholeVault]]}
+        label={moreTexts.tokens.reach} value={isWhole ? "vault" : "collection"} onChange={(next) => setWhole(next === "vault")}
+        choices={[["collection", moreTexts.tokens.oneCollection], ["vault", moreTexts.tokens.wholeVault]]}
       />
-      {!isWhole && <TextField label={texts.tokens.collection} hint={texts.tokens.collectionHint} value={collection} onInput={setCollection} maxLength={200} />}
+      {!isWhole && <TextField label={moreTexts.tokens.collection} hint={moreTexts.tokens.collectionHint} value={collection} onInput={setCollection} maxLength={200} />}
       <fieldset class="choicesOf">
-        <legend>{texts.tokens.allowed}</legend>
+        <legend>{moreTexts.tokens.allowed}</legend>
         {ALL.map((one) => (
           <Checkbox
-            key={one} label={texts.tokens.permissions[one]} isChecked={allowed.includes(one)}
+            key={one} label={moreTexts.tokens.permissions[one]} isChecked={allowed.includes(one)}
             onChange={(isOn) => setAllowed(ALL.filter((other) => (other === one ? isOn : allowed.includes(other))))}
           />
         ))}
       </fieldset>
-      <Select label={texts.tokens.until} value={days} onChange={setDays} choices={["1", "7", "30", "365", "0"].map((one) => [one, texts.tokens.days(Number(one))] as const)} />
+      <Select label={moreTexts.tokens.until} value={days} onChange={setDays} choices={["1", "7", "30", "365", "0"].map((one) => [one, moreTexts.tokens.days(Number(one))] as const)} />
       <div class="summary">
-        <h3>{texts.tokens.summary}</h3>
-        <p>{texts.tokens.says(allowed.map((one) => texts.tokens.can[one]).join(", "), called, isWhole ? undefined : collection.trim())}</p>
-        <p class="muted small">{texts.tokens.serverSees}</p>
+        <h3>{moreTexts.tokens.summary}</h3>
+        <p>{moreTexts.tokens.says(allowed.map((one) => moreTexts.tokens.can[one]).join(", "), called, isWhole ? undefined : collection.trim())}</p>
+        <p class="muted small">{moreTexts.tokens.serverSees}</p>
       </div>
     </Dialog>
   );

@@ -1,6 +1,6 @@
 // What the account uses, and what it may use.
 import { useOpen } from "../state/session.js";
-import { texts } from "../texts/en.js";
+import { moreTexts } from "../texts/later.js";
 import { Loaded, useLoaded } from "./loaded.js";
 
 /** The section. */
@@ -11,13 +11,13 @@ export function UsageSection() {
     <Loaded of={usage}>
       {({ documents, bytes, kept, maxDocuments, maxBytes }) => (
         <div class="stack narrow">
-          <Measure label={texts.usage.documents} used={documents} most={maxDocuments} spell={(count) => count.toLocaleString("en")} />
-          <Measure label={texts.usage.size} used={bytes + kept} most={maxBytes} spell={texts.usage.bytes} />
+          <Measure label={moreTexts.usage.documents} used={documents} most={maxDocuments} spell={(count) => count.toLocaleString("en")} />
+          <Measure label={moreTexts.usage.size} used={bytes + kept} most={maxBytes} spell={moreTexts.usage.bytes} />
           <dl class="facts">
-            <div><dt>{texts.usage.live}</dt><dd>{texts.usage.bytes(bytes)}</dd></div>
-            <div><dt>{texts.usage.kept}</dt><dd>{texts.usage.bytes(kept)}</dd></div>
+            <div><dt>{moreTexts.usage.live}</dt><dd>{moreTexts.usage.bytes(bytes)}</dd></div>
+            <div><dt>{moreTexts.usage.kept}</dt><dd>{moreTexts.usage.bytes(kept)}</dd></div>
           </dl>
-          <p class="muted small">{texts.usage.what}</p>
+          <p class="muted small">{moreTexts.usage.what}</p>
         </div>
       )}
     </Loaded>
@@ -30,10 +30,10 @@ function Measure({ label, used, most, spell }: { label: string; used: number; mo
     <div class="measure">
       <div class="row spread">
         <span>{label}</span>
-        <span>{most === null ? texts.usage.unlimited(spell(used)) : texts.usage.of(spell(used), spell(most))}</span>
+        <span>{most === null ? moreTexts.usage.unlimited(spell(used)) : moreTexts.usage.of(spell(used), spell(most))}</span>
       </div>
       {most !== null && <meter aria-label={label} min={0} max={most} high={most * 0.9} optimum={0} value={Math.min(used, most)} />}
-      {isFull && <p class="fault">{texts.usage.full}</p>}
+      {isFull && <p class="fault">{moreTexts.usage.full}</p>}
     </div>
   );
 }

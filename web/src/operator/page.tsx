@@ -6,7 +6,7 @@ import { Button } from "../components/button.js";
 import { Icon } from "../components/icon.js";
 import { PasswordField } from "../components/passwordField.js";
 import { Waiting } from "../components/progress.js";
-import { texts } from "../texts/en.js";
+import { operatorTexts } from "../texts/operator.js";
 import { bytes, duration, number, percent, seconds } from "./format.js";
 import { label, quantile, rate, type Reading, sum } from "./metrics.js";
 import { Plot } from "./plot.js";
@@ -37,13 +37,13 @@ export function OperatorPage() {
   useEffect(() => () => stop.current?.(), []);
   if (!shown) return <TokenForm failure={failure} onToken={enter} />;
   const last = shown.readings.at(-1);
-  return last ? <Overview readings={shown.readings} last={last} isAway={shown.failure !== undefined} onLeave={() => leave()} /> : <Waiting label={texts.operator.reading} />;
+  return last ? <Overview readings={shown.readings} last={last} isAway={shown.failure !== undefined} onLeave={() => leave()} /> : <Waiting label={operatorTexts.reading} />;
 }
 
 /** The form that asks for the token. It is not stored: a reload asks again. */
 function TokenForm({ failure, onToken }: { failure: Failure | undefined; onToken: (token: string) => void }) {
   const [token, setToken] = useState("");
-  const words = texts.operator;
+  const words = operatorTexts;
   return (
     <Frame title={words.title} below={<p class="muted small">{words.noContent}</p>}>
       <Form onSubmit={() => token.trim() && onToken(token.trim())}>
@@ -63,7 +63,7 @@ interface OverviewProps {
 }
 
 function Overview({ readings, last, isAway, onLeave }: OverviewProps) {
-  const words = texts.operator;
+  const words = operatorTexts;
   const failed = Object.entries(last.checks).filter(([, isGood]) => !isGood).map(([name]) => name);
   return (
     <main class="operator">
@@ -118,7 +118,7 @@ function Figure({ name, value, note }: { name: string; value: string; note?: str
 }
 
 function Health({ last }: { last: Reading }) {
-  const words = texts.operator;
+  const words = operatorTexts;
   const { samples, at } = last;
   const started = sum(samples, "process_start_time_seconds");
   const expiry = sum(samples, "strongroom_certificate_expiry_timestamp_seconds");
@@ -139,7 +139,7 @@ function course(readings: readonly Reading[], value: (now: Reading, before: Read
 }
 
 function Load({ readings }: { readings: readonly Reading[] }) {
-  const words = texts.operator;
+  const words = operatorTexts;
   const rates = (name: string, labels?: RegExp) => course(readings, (now, before) => rate(before, now, name, labels));
   const gauges = (name: string) => course(readings, ({ samples }) => sum(samples, name));
   return (
@@ -159,7 +159,7 @@ function Load({ readings }: { readings: readonly Reading[] }) {
 }
 
 function Sizes({ readings }: { readings: readonly Reading[] }) {
-  const words = texts.operator;
+  const words = operatorTexts;
   const gauges = (name: string) => course(readings, ({ samples }) => sum(samples, name));
   const free = gauges("strongroom_disk_free_bytes");
   return (
@@ -173,7 +173,7 @@ function Sizes({ readings }: { readings: readonly Reading[] }) {
 }
 
 function Backups({ last }: { last: Reading }) {
-  const words = texts.operator;
+  const words = operatorTexts;
   const age = sum(last.samples, "strongroom_backup_age_seconds");
   const failures = sum(last.samples, "strongroom_backup_failures_total") ?? 0;
   return (

@@ -1,5 +1,5 @@
 // A small plot, drawn by hand: one line over the last minutes.
-import { texts } from "../texts/en.js";
+import { operatorTexts } from "../texts/operator.js";
 
 const WIDTH = 240;
 const HEIGHT = 56;
@@ -19,9 +19,9 @@ export function Plot({ label, values, format }: PlotProps) {
   return (
     <div class="figure">
       <h3>{label}</h3>
-      <p class="value">{now === undefined ? texts.operator.unknown : format(now)}</p>
+      <p class="value">{now === undefined ? operatorTexts.unknown : format(now)}</p>
       {known.length > 1 && (
-        <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={texts.operator.course(label, format(low), format(high))}>
+        <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={operatorTexts.course(label, format(low), format(high))}>
           <path class="area" d={line(values, high, true)} />
           <path class="line" d={line(values, high, false)} vector-effect="non-scaling-stroke" />
         </svg>

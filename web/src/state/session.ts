@@ -292,12 +292,13 @@ export async function vaultsChanged(): Promise<void> {
   tellTabs({ kind: "changed" });
 }
 
-/** A new vault, on this device at once, sent with the next sync. */
+/** A new vault, on this device at once, and sent as soon as the server can be reached. */
 export async function makeVault(name: string): Promise<ReplicaVault> {
   const now = phase.getSnapshot();
   if (now.kind !== "open") throw new Locked();
   const made = await now.replica.vault(name, { create: true });
   await vaultsChanged();
+  void now.replica.sync().catch(() => undefined); // the state of the replica says why, if it fails
   return made;
 }
 

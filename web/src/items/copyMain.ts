@@ -1,0 +1,19 @@
+// Copies what an item is about: of a login, the password.
+import { field, FieldNotFound, type Item, mainField } from "@strongroom/client/items";
+import { tell } from "../state/notices.js";
+import { moreTexts } from "../texts/later.js";
+import { copyText } from "./copy.js";
+import { memberLabel } from "./members.js";
+
+/** Copy the main field of an item. */
+export async function copyMain(item: Item): Promise<void> {
+  const name = mainField(item);
+  try {
+    if (!name || name === "file") throw new FieldNotFound();
+    const { value, concealed } = await field(item, name);
+    await copyText(value, memberLabel(name), concealed);
+  } catch (fault) {
+    if (!(fault instanceof FieldNotFound)) throw fault;
+    tell(moreTexts.items.nothingToCopy);
+  }
+}
