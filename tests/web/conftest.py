@@ -2,13 +2,14 @@
 
 Fixtures: `server` (on both engines in turn, or on one by `@on_a_file`), `pages` (a person's browser at the size of a
 desktop; `pages.open(path)` is a tab of it), `phone_pages` (the same at the size of a phone), `make_pages` (more
-browsers: another device, another colour scheme). A message on the console or a violation of the policy fails the test;
-`pages.forgive(part)` takes out what it expects.
+browsers: another device, another colour scheme), `person` (somebody with an account and a Python device). A message on
+the console or a violation of the policy fails the test; `pages.forgive(part)` takes out what it expects.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from playwright.sync_api import Browser
 from tests.contract.harness import ENGINES, Server
 from tests.support import javascript, web_app
 from tests.support.web_app import DESKTOP, PHONE, MakePages, Pages
+from tests.web.stage import Person
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -89,6 +91,13 @@ def make_pages(browser: Browser) -> Iterator[MakePages]:
     finally:
         for pages in made:
             pages.context.close()
+
+
+@pytest.fixture
+def person(server: Server) -> Iterator[Person]:
+    """Somebody with an account, and a Python device of theirs."""
+    with closing(Person(server)) as found:
+        yield found
 
 
 @pytest.fixture

@@ -1,0 +1,243 @@
+"""Time in the web app: history, trash, undo, conflicts, what waits, and changes of other devices as they come."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from strongroom.items import Login
+from tests.contract.harness import Server, on_a_file
+from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.web.stage import Person, choose, row, wait_for, wide
+
+OFFLINE = "ERR_INTERNET_DISCONNECTED"
+BLOCKED = "Service Worker registration blocked"  # Playwright's offline is not that of a service worker
+
+
+def _change(person: Person, title: str, **members: object) -> None:
+    """Change an item on the Python device."""
+    document = person.items.find(title)
+    for name, value in members.items():
+        setattr(document.value, name, value)
+    person.items.replace(document, document.value)
+
+
+def _login(person: Person, title: str) -> Login:
+    item = person.items.find(title).value
+    assert isinstance(item, Login)
+    return item
+
+
+def _edit(page: Page, **labels: str) -> None:
+    page.get_by_role("button", name="Edit").click()
+    for label, value in labels.items():
+        page.get_by_label(label, exact=True).fill(value)
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Saved.").last).to_be_visible()
+
+
+def test_history_and_trash(person: Person, pages: Pages) -> None:
+    """Versions are compared with secrets hidden, and restored; what was deleted comes back, or goes for good."""
+    person.login_item("GitHub")
+    _change(person, "GitHub", username="grace", password="new secret")
+    page = person.log_in(pages)
+    choose(page, "GitHub")
+    page.keyboard.press("h")
+    expect(page.get_by_role("heading", name="What changed after version 1")).to_be_visible()
+    table = page.locator(".differences")
+    expect(table).to_contain_text("ada")
+    expect(table).to_contain_text("grace")
+    assert "new secret" not in page.content()
+    assert "correct horse" not in page.content()
+    check_accessibility(page)
+    screenshot(page, "history")
+    page.get_by_role("button", name="Show Password").click()
+    expect(table).to_contain_text("new secret")
+    page.get_by_role("button", name="Restore this version").click()
+    expect(page.get_by_text("The version is restored.")).to_be_visible()
+    wait_for(lambda: person.items.find("GitHub").version == 3)
+    assert (_login(person, "GitHub").username, _login(person, "GitHub").password) == ("ada", "correct horse")
+
+    page.keyboard.press("Delete")
+    wait_for(lambda: person.items.list() == [])
+    person.items.delete(person.items.create(Login(title="Second")))
+    page.get_by_role("link", name="Trash").first.click()
+    expect(page.get_by_role("listitem").filter(has_text="GitHub")).to_be_visible()
+    check_accessibility(page)
+    screenshot(page, "trash")
+    page.get_by_role("listitem").filter(has_text="GitHub").get_by_role("button", name="Restore").click()
+    wait_for(lambda: [one.value.title for one in person.items.list()] == ["GitHub"])
+    page.get_by_role("button", name="Delete for good: Second").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_text("The trash is empty")).to_be_visible()
+    person.items.delete(person.items.find("GitHub"))
+    page.get_by_role("link", name="All items").first.click()
+    page.get_by_role("link", name="Trash").first.click()
+    page.get_by_role("button", name="Empty the trash").click()
+    page.get_by_role("dialog").get_by_role("button", name="Empty the trash").click()
+    expect(page.get_by_text("The trash is empty")).to_be_visible()
+    assert [one for one in person.client.vault("Personal").trash if not one.purged] == []
+
+
+def test_two_browsers_and_a_python_device_in_conflict(server: Server, person: Person, make_pages: MakePages) -> None:
+    """Base, mine and theirs stand side by side; a person chooses by field, keeps one, or both. Nothing is lost."""
+    for title in ("merged", "both", "theirs"):
+        person.login_item(title)
+    one = make_pages(server, service_workers="block")
+    page = person.log_in(one)
+    other = person.log_in(make_pages(server))
+    page.goto(f"{one.url}/app/#/conflicts")  # so that the view is here
+    expect(page.get_by_text("There are no conflicts")).to_be_visible()
+    page.goto(f"{one.url}/app/#/items")
+    choose(page, "merged")
+    one.context.set_offline(True)
+    _edit(page, Username="mine", Notes="a note of mine")
+    for title in ("both", "theirs"):
+        choose(page, title)
+        _edit(page, Username="mine")
+    _change(person, "merged", username="theirs", password="of python")
+    _change(person, "theirs", username="of python")
+    choose(other, "both")
+    _edit(other, Username="of the other browser")
+    wait_for(lambda: _login(person, "both").username == "of the other browser")
+    one.context.set_offline(False)
+    one.forgive(OFFLINE)
+    one.forgive(BLOCKED)
+    page.goto(f"{one.url}/app/#/conflicts")
+    expect(page.locator(".conflict")).to_have_count(3)
+    card = page.get_by_role("region", name="merged")
+    for text in ("ada", "mine", "theirs", "a note of mine"):
+        expect(card).to_contain_text(text)
+    assert "of python" not in card.inner_text()  # it is a password
+    check_accessibility(page)
+    screenshot(page, "conflicts")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert wide(page) == []
+    screenshot(page, "phone-conflicts")
+    page.set_viewport_size({"width": 1280, "height": 800})
+    card.get_by_role("radio", name="Which one counts: Username: Elsewhere").check()
+    card.get_by_role("button", name="Save the choice").click()
+    page.get_by_role("region", name="both").get_by_role("button", name="Keep both").click()
+    page.get_by_role("region", name="theirs").get_by_role("button", name="Keep theirs").click()
+    expect(page.get_by_text("There are no conflicts")).to_be_visible()
+    wait_for(lambda: _login(person, "merged").notes != "" and len(person.items.list()) == 4)
+    merged = _login(person, "merged")
+    assert (merged.username, merged.password, merged.notes) == ("theirs", "of python", "a note of mine")
+    names = sorted(doc.value.username for doc in person.items.list() if doc.value.title == "both")  # type: ignore[attr-defined]
+    assert names == ["mine", "of the other browser"]
+    assert _login(person, "theirs").username == "of python"
+
+
+@on_a_file
+def test_changes_of_other_devices(person: Person, pages: Pages) -> None:
+    """They appear by themselves. An open editor is told, nothing is overwritten, and both changes can be taken."""
+    person.login_item("GitHub")
+    page = person.log_in(pages)
+    choose(page, "GitHub")
+    _change(person, "GitHub", username="grace")
+    expect(page.locator(".itemView")).to_contain_text("grace")
+    person.login_item("Another")
+    expect(row(page, "Another")).to_be_visible()
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Notes").fill("mine")
+    _change(person, "GitHub", username="theirs", tags=["new"])
+    expect(page.get_by_role("alert")).to_contain_text("changed on another device while you edit it")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_text("Nothing was overwritten: look at it")).to_be_visible()
+    assert (_login(person, "GitHub").username, _login(person, "GitHub").notes) == ("theirs", "")
+    check_accessibility(page)
+    screenshot(page, "editor-told")
+    page.get_by_role("button", name="Take both changes").click()
+    expect(page.get_by_label("Username")).to_have_value("theirs")
+    page.get_by_role("button", name="Save", exact=True).click()
+    wait_for(lambda: _login(person, "GitHub").notes == "mine")
+    found = _login(person, "GitHub")
+    assert (found.username, found.notes, found.tags) == ("theirs", "mine", ["new"])
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Notes").fill("kept although deleted")
+    person.items.delete(person.items.find("GitHub"))
+    expect(page.get_by_role("alert")).to_contain_text("deleted on another device while you edit it")
+    page.get_by_role("button", name="Make it anew with my changes").click()
+    page.get_by_role("button", name="Save", exact=True).click()
+    wait_for(lambda: any(one.value.notes == "kept although deleted" for one in person.items.list()))
+
+
+@on_a_file
+def test_a_draft_is_kept(person: Person, pages: Pages) -> None:
+    """What is typed and not saved is there again after a look at something else, and gone after a lock."""
+    person.login_item("GitHub")
+    person.login_item("Another")
+    page = person.log_in(pages)
+    choose(page, "GitHub")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Username").fill("unsaved")
+    row(page, "Another").click()
+    row(page, "GitHub").click()
+    page.get_by_role("link", name="You have changes here that are not saved").click()
+    expect(page.get_by_label("Username")).to_have_value("unsaved")
+    assert _login(person, "GitHub").username == "ada"
+    page.get_by_role("button", name="Lock").first.click()
+    expect(page.get_by_role("button", name="Unlock", exact=True)).to_be_visible()
+    assert "unsaved" not in page.content()
+
+
+@on_a_file
+def test_what_is_not_sent(server: Server, person: Person, make_pages: MakePages) -> None:
+    """Offline, changes wait and are named; back online they are sent by themselves."""
+    person.login_item("GitHub")
+    pages = make_pages(server, service_workers="block")
+    page = person.log_in(pages)
+    page.goto(f"{pages.url}/app/#/waiting")
+    expect(page.get_by_role("heading", name="Not sent yet")).to_be_visible()
+    page.goto(f"{pages.url}/app/#/items")
+    choose(page, "GitHub")
+    pages.context.set_offline(True)
+    _edit(page, Username="written on a train")
+    expect(page.get_by_text("1 change not sent").or_(page.get_by_text("Offline")).first).to_be_visible()
+    page.get_by_role("link", name="Not sent").first.click()
+    expect(page.get_by_role("link", name="GitHub")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("1 change is sent as soon as the server can be reached")
+    check_accessibility(page)
+    screenshot(page, "waiting")
+    assert _login(person, "GitHub").username == "ada"
+    pages.context.set_offline(False)
+    wait_for(lambda: _login(person, "GitHub").username == "written on a train")
+    pages.forgive(OFFLINE)
+    pages.forgive(BLOCKED)
+    expect(page.get_by_text("Everything is sent").first).to_be_visible()
+
+
+@pytest.fixture
+def small(lone: Server) -> Server:
+    """A server on which an account may have three documents."""
+    lone.settings["QUOTA_DOCUMENTS"] = "3"
+    return lone.start()
+
+
+def test_a_full_quota(small: Server, make_pages: MakePages) -> None:
+    """A change that the server refuses is named with the reason, and can be discarded; the others are sent."""
+    with closing(Person(small)) as person:
+        for title in ("one", "two", "three"):
+            person.login_item(title)
+        pages = make_pages(small)
+        page = person.log_in(pages)
+        page.get_by_role("button", name="New item").click()
+        page.get_by_label("Title").fill("too much")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.locator(".itemView")).to_contain_text("This change is not sent")
+        choose(page, "one")
+        _edit(page, Username="changed")
+        wait_for(lambda: _login(person, "one").username == "changed")
+        page.get_by_role("link", name="Not sent").first.click()
+        line = page.get_by_role("listitem").filter(has_text="too much")
+        expect(line).to_contain_text("quota is used up")
+        check_accessibility(page)
+        screenshot(page, "refused")
+        line.get_by_role("button", name="More").click()
+        page.get_by_role("menuitem", name="Discard the change").click()
+        page.get_by_role("dialog").get_by_role("button", name="Discard the change").click()
+        expect(page.get_by_text("Everything is sent").first).to_be_visible()
+        assert len(person.items.list()) == 3
+        pages.forgive("507")
