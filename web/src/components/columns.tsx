@@ -15,7 +15,7 @@ export function Columns({ list, listLabel, detail, detailLabel, isDetail }: Colu
   return (
     <div class={isDetail ? "columns isDetail" : "columns"}>
       <section class="columnList" aria-label={listLabel}>{list}</section>
-      <section class="columnDetail" aria-label={detailLabel}>{detail}</section>
+      <section class="columnDetail" aria-label={detailLabel} tabIndex={0}>{detail}</section>
     </div>
   );
 }

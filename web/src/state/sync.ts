@@ -92,6 +92,7 @@ export class Syncing {
       ...(isDone && before.isSyncing && { syncedAt: Date.now() }),
     });
     if (!isSame) tellTabs({ kind: "trouble", trouble });
+    if (isDone && before.isSyncing) this.#tellChange(); // a vault that another device has made is no change of a report
     if (isDone && !this.#isSaved) void this.#save();
   }
 
@@ -109,14 +110,12 @@ export class Syncing {
 
   async #run(): Promise<void> {
     const { signal } = this.#ended;
-    while (!signal.aborted) {
+    while (!signal.aborted && !this.#replica.isClosed) {
       try {
         await this.#first();
         for await (const report of this.#replica.watch(undefined, { signal })) {
           for (const { wanted, name } of report.renamedVaults) tell(texts.sync.renamed(wanted, name));
           if (report.newlyRefused) tell(texts.sync.refused(report.newlyRefused), { kind: "fault" });
-          this.#changed();
-          tellTabs({ kind: "changed" });
         }
       } catch (fault) {
         if (signal.aborted) return;
@@ -146,6 +145,10 @@ export class Syncing {
     if (!(await this.#replica.vaults()).length) await this.#replica.vault(texts.signUp.firstVault, { create: true });
     remember({ ...known, isWhole: true });
     change({ first: undefined });
+    this.#tellChange();
+  }
+
+  #tellChange(): void {
     this.#changed();
     tellTabs({ kind: "changed" });
   }
