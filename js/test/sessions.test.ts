@@ -37,6 +37,18 @@ const notesOf = async (client: Client): Promise<unknown[]> => {
 
 const fault = (field: RegExp) => (error: unknown): boolean => error instanceof Invalid && field.test(error.message);
 
+test("a session that is forgotten is gone here, and open on the server", async () => {
+  const { client, path, email } = await person();
+  await client.saveSession(await sessionFile(path));
+  assert.equal(client.email, email);
+  assert.equal(client.hasRecoveryKey, false);
+  await Client.forget(await sessionFile(path));
+  await assert.rejects(sessionFile(path).then((place) => Client.resume(place)), Locked);
+  assert.equal((await client.sessions()).length, 1);
+  await client.makeRecoveryKey(PASSWORD);
+  assert.equal(client.hasRecoveryKey, true);
+});
+
 test("a session is resumed without the password; the file is its owner's alone, and shows nothing", async () => {
   const { client, email, path } = await person();
   await client.saveSession(await sessionFile(path));
