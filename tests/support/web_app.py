@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.support import debian_programs
 from tests.support.javascript import once, run
@@ -27,6 +27,9 @@ window.violations = [];
 document.addEventListener("securitypolicyviolation", (event) =>
   window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));
 """
+
+
+expect.set_options(timeout=30_000)  # a loaded machine may need some seconds for what takes a moment
 
 
 def app_folder(*options: str, name: str = "web-app", cheap: bool = True) -> Path:

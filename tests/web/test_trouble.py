@@ -1,0 +1,269 @@
+"""What goes wrong is a sentence, and nothing is overwritten: sessions that end, full quotas, lies of the server."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, Route, expect
+
+from strongroom.client import Client, Refusal
+from tests.client.both_clients import PASSWORD
+from tests.contract.harness import Server, on_a_file
+from tests.support.command_line import strongroom
+from tests.support.waiting import until
+from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.support.web_person import (
+    account,
+    button,
+    enter,
+    expect_open,
+    field,
+    heading,
+    lock,
+    log_in,
+    settings,
+    tolerate,
+    unlock,
+    url_of,
+)
+
+ENV = {"name": "app.env", "mimeType": "text/plain", "buffer": b"DATABASE_PASSWORD=swordfish\n"}
+
+
+def write_something(page: Page) -> None:
+    """Import one item: it is on the device at once, and waits to be sent."""
+    settings(page, "transfer")
+    with page.expect_file_chooser() as chooser:
+        button(page, "Choose a file").click()
+    chooser.value.set_files(ENV)  # type: ignore[arg-type]
+    button(page, "Show what would come").click()
+    button(page, "Import 1 item").click()
+    expect(page.get_by_text("1 item was imported.")).to_be_visible()
+
+
+def test_an_ended_session_loses_nothing(pages: Pages, server: Server) -> None:
+    """The app says so, goes on, asks for the password again, and sends what waited."""
+    email, page = account(server), pages.open()
+    enter(page, email)
+    with Client(url_of(server)) as client:
+        client.login(email, PASSWORD)
+        client.logout(everywhere=True)
+    write_something(page)
+    expect(page.get_by_text("Your session has ended.")).to_be_visible()
+    check_accessibility(page)
+    button(page, "Log in again").click()
+    dialog = page.get_by_role("dialog")
+    screenshot(page, "log-in-again")
+    field(dialog, "Password").fill("not the password")
+    button(dialog, "Log in").click()
+    expect(dialog.get_by_text("The password is wrong.")).to_be_visible()
+    field(dialog, "Password").fill(PASSWORD)
+    button(dialog, "Log in").click()
+    expect_open(page)
+    with Client(url_of(server)) as client:
+        client.login(email, PASSWORD)
+        items = client.vault("Personal").collection("items")
+        until(lambda: len(list(items)) == 2, "what waited is sent")
+
+
+@on_a_file
+def test_a_password_that_was_changed_elsewhere_is_asked_for(pages: Pages, server: Server) -> None:
+    """The app says so; the new password goes on without losing what is here, and unlocks from then on."""
+    email, page = account(server), pages.open()
+    enter(page, email)
+    with Client(url_of(server)) as client:
+        client.login(email, PASSWORD)
+        client.change_password(PASSWORD, "another password of theirs")
+    expect(page.get_by_text("Your session has ended.")).to_be_visible()
+    button(page, "Log in again").click()
+    field(page.get_by_role("dialog"), "Password").fill("another password of theirs")
+    button(page.get_by_role("dialog"), "Log in").click()
+    expect_open(page)
+    lock(page)
+    unlock(page, "another password of theirs")
+    expect_open(page)
+
+
+def test_a_full_quota_is_said(lone: Server, make_pages: MakePages) -> None:
+    """What does not fit stays on the device and is named; the usage says that it is full."""
+    lone.settings["QUOTA_DOCUMENTS"] = "1"
+    pages = make_pages(lone.start())
+    page = pages.open()
+    enter(page, account(lone))
+    write_something(page)
+    expect(page.get_by_text("1 change not sent")).to_be_visible()
+    settings(page, "usage")
+    expect(page.get_by_text("It is full.")).to_be_visible()
+    check_accessibility(page)
+    screenshot(page, "usage-full")
+    tolerate(pages, "507")
+
+
+def test_a_server_that_is_killed_loses_nothing(lone: Server, make_pages: MakePages) -> None:
+    """What is written meanwhile waits, is named before a log-out, and arrives when the server is back."""
+    pages = make_pages(lone.start())
+    email, page = account(lone), pages.open()
+    enter(page, email)
+    lone.process.kill()
+    lone.process.wait()
+    write_something(page)
+    expect(page.get_by_text("The server cannot be reached. You can go on")).to_be_visible()
+    button(page, "Log out").click()
+    expect(page.get_by_role("dialog").get_by_text("1 change is not sent yet")).to_be_visible()
+    screenshot(page, "log-out-pending")
+    button(page.get_by_role("dialog"), "Cancel").click()
+    lone.settings["PORT"] = str(lone.port)
+    lone.start()
+    expect(page.get_by_text("Everything is synced")).to_be_visible(timeout=20_000)
+    with Client(url_of(lone)) as client:
+        client.login(email, PASSWORD)
+        assert len(list(client.vault("Personal").collection("items"))) == 2
+    tolerate(pages, "Failed to load resource")
+
+
+def changed(route: Route, change: Any) -> None:
+    """Answer with what the server says, changed."""
+    response = route.fetch()
+    body = response.json()
+    if response.ok:
+        change(body)
+    route.fulfill(response=response, body=json.dumps(body))
+
+
+@on_a_file
+def test_weak_parameters_are_refused(pages: Pages, server: Server) -> None:
+    """A server that asks for a cheap derivation does not get the password, and the page says what to do."""
+    email, page = account(server), pages.open()
+    sent: list[str] = []
+    page.on("request", lambda one: sent.append(one.url))
+
+    def weaken(body: Any) -> None:
+        body["kdf"] |= {"memory": 8, "passes": 1}
+
+    page.route("**/auth/email/prelogin", lambda route: changed(route, weaken))
+    log_in(page, email)
+    expect(
+        page.get_by_text("The server asked for a weaker derivation of your password than is allowed.")
+    ).to_be_visible()
+    check_accessibility(page)
+    screenshot(page, "weak-parameters")
+    assert not any(url.endswith("/auth/email/login") for url in sent)
+
+
+@on_a_file
+@pytest.mark.parametrize("lie", ["tampered", "rolled back"])
+def test_a_lie_is_a_sentence(pages: Pages, server: Server, lie: str) -> None:
+    """A keyring that is not theirs, or an older one, is refused: a notice says so, and nothing here is overwritten."""
+    email, page = account(server), pages.open()
+    enter(page, email)
+    client = Client(url_of(server))
+    client.login(email, PASSWORD)
+    old: dict[str, Any] = {}
+    if lie == "rolled back":
+
+        def record(route: Route) -> None:
+            response = route.fetch()
+            if response.ok:
+                old.update(response.json())
+            route.fulfill(response=response)
+
+        page.route("**/auth/keyring", record)
+        lock(page)
+        unlock(page)
+        expect_open(page)
+        client.vault("Second", create=True)
+        expect(page.get_by_role("link", name="Second")).to_be_visible()
+        page.unroute("**/auth/keyring")
+        client.vault("Between", create=True)
+        expect(page.get_by_role("link", name="Between")).to_be_visible()
+        assert old
+
+    def answer(route: Route) -> None:
+        def change(body: Any) -> None:
+            if lie == "tampered":
+                body["keyring"] = body["keyring"][:-12] + "AAAAAAAAAAAA"
+                body["version"] += 1
+            else:
+                body.update(old)
+
+        changed(route, change)
+
+    page.route("**/auth/keyring", answer)
+    client.vault("Third", create=True)
+    lock(page)
+    unlock(page)
+    title = "The server sent something that is not yours" if lie == "tampered" else "The server shows an older state"
+    expect(heading(page, title)).to_be_visible()
+    expect(page.get_by_text("Nothing on this device was overwritten")).to_be_visible()
+    expect(page.get_by_role("link", name="Personal")).to_be_visible()
+    check_accessibility(page)
+    screenshot(page, f"lie-{lie.replace(' ', '-')}")
+    page.unroute("**/auth/keyring")
+    button(page, "Try again").click()
+    expect_open(page)
+    expect(page.get_by_role("link", name="Third")).to_be_visible()
+    client.close()
+
+
+@on_a_file
+@pytest.mark.parametrize("what", ["not strongroom", "away"])
+def test_another_server_is_a_sentence(pages: Pages, server: Server, what: str) -> None:
+    """A web page in the place of the API, and no answer at all, are told apart and said to the person."""
+    email, page = account(server), pages.open()
+    if what == "away":
+        page.route("**/auth/**", lambda route: route.abort())
+        told = "The server cannot be reached."
+    else:
+        page.route(
+            "**/auth/**", lambda route: route.fulfill(status=200, content_type="text/html", body="<p>Welcome</p>")
+        )
+        told = "not as a strongroom server does"
+    log_in(page, email)
+    expect(page.get_by_text(told)).to_be_visible(timeout=20_000)
+    screenshot(page, f"server-{what.replace(' ', '-')}")
+    tolerate(pages, "Failed to load resource")
+
+
+@on_a_file
+def test_plain_http_on_a_network_says_why(server: Server, make_pages: MakePages) -> None:
+    """Where the browser has no means to encrypt, the page says why and what to do, and asks for no password."""
+    pages = make_pages(server)
+    pages.context.add_init_script("Object.defineProperty(window, 'isSecureContext', { value: false });")
+    page = pages.open()
+    expect(heading(page, "This page cannot protect your data")).to_be_visible()
+    expect(page.locator("input")).to_have_count(0)
+    check_accessibility(page)
+    screenshot(page, "insecure")
+
+
+def test_a_restored_server_gets_back_what_it_forgot(lone: Server, make_pages: MakePages) -> None:
+    """Restored from an older backup, it is given again what this device has seen, and nothing is lost here."""
+    pages = make_pages(lone.start())
+    email, page = account(lone), pages.open()
+    enter(page, email)
+    backup = strongroom(lone.home, "backup", "kept.backup", DB_PATH="vault.db")
+    assert backup.returncode == 0, backup.stderr
+    with Client(url_of(lone)) as client:
+        client.login(email, PASSWORD)
+        client.vault("Second", create=True).collection("items").create({"type": "note", "title": "After the backup"})
+    expect(page.get_by_role("link", name="Second")).to_be_visible()
+    lone.end()
+    restored = strongroom(lone.home, "restore", "kept.backup", DB_PATH="vault.db")
+    assert restored.returncode == 0, restored.stderr
+    lone.settings["PORT"] = str(lone.port)
+    lone.start()
+    with Client(url_of(lone)) as client:
+        client.login(email, PASSWORD)
+
+        def notes() -> list[object]:
+            try:
+                return [note.value for note in client.vault("Second").collection("items")]
+            except Refusal:  # it was not sent again yet
+                return []
+
+        assert until(notes, "what the backup did not have") == [{"type": "note", "title": "After the backup"}]
+    expect(page.get_by_role("link", name="Second")).to_be_visible()
+    expect(page.get_by_text("Everything is synced")).to_be_visible()
+    tolerate(pages, "Failed to load resource")
