@@ -128,11 +128,15 @@ SLOW: Final = {
     "tests/test_release.py": 4,
     "tests/test_types.py": 3,
     "tests/upgrade": 3,
+    "tests/web/test_accounts.py": 3,
     "tests/web/test_build.py": 3,
     "tests/web/test_hostile_content.py": 3,
     "tests/web/test_items.py": 2,
     "tests/web/test_large_list.py": 4,
+    "tests/web/test_qr.py": 3,
+    "tests/web/test_settings.py": 3,
     "tests/web/test_time.py": 2,
+    "tests/web/test_trouble.py": 3,
     "tests/web/test_vaults.py": 2,
 }
 # Folders and files whose tests are alike for both values of a parameter: one of the two has its turn each day.

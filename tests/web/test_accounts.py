@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import time
 
 import pytest
@@ -14,6 +15,7 @@ from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server, on_a_file
 from tests.support import one_time_codes
 from tests.support.command_line import strongroom
+from tests.support.sampling import one_of
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.support.web_person import (
@@ -199,6 +201,19 @@ def test_locking_leaves_nothing_to_read(pages: Pages, server: Server) -> None:
     expect(heading(page, LOCKED)).to_be_visible()
     unlock(page)
     expect_open(page)
+
+
+def test_a_lock_does_not_wait_for_the_server(lone: Server, make_pages: MakePages) -> None:
+    """Where the server does not answer, the keys are deleted all the same, at once."""
+    page = make_pages(lone.start()).open()
+    enter(page, account(lone))
+    assert saved_sessions(page) == 1
+    lone.process.send_signal(signal.SIGSTOP)
+    try:
+        lock(page)
+        until(lambda: saved_sessions(page) == 0, "the keys are gone", seconds=2.5)
+    finally:
+        lone.process.send_signal(signal.SIGCONT)
 
 
 def saved_sessions(page: Page) -> int:
@@ -409,7 +424,7 @@ def test_a_passkey_unlocks(lone: Server, make_pages: MakePages) -> None:
 
 
 @on_a_file
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", one_of(["light", "dark"]))
 def test_every_page_before_the_account_is_accessible(server: Server, make_pages: MakePages, scheme: str) -> None:
     """Axe finds nothing on any of them, in either colour scheme."""
     pages = make_pages(server, color_scheme=scheme)

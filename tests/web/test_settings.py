@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from strongroom.client import Client, Refusal
 from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.support import one_time_codes
+from tests.support.sampling import one_of
 from tests.support.waiting import until
 from tests.support.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
 from tests.support.web_person import (
@@ -38,8 +40,7 @@ SECTIONS = (
 
 
 @on_a_file
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["desktop", "phone"])
+@pytest.mark.parametrize(("scheme", "size"), one_of(itertools.product(("light", "dark"), ("desktop", "phone"))))
 def test_every_section_is_accessible(server: Server, make_pages: MakePages, scheme: str, size: str) -> None:
     """Axe finds nothing in any of them, and nothing is wider than the page."""
     options = {"viewport": PHONE, "has_touch": True, "is_mobile": True} if size == "phone" else {}
@@ -210,7 +211,7 @@ def test_keys_are_made_anew(pages: Pages, server: Server) -> None:
 
 
 @on_a_file
-def test_an_account_moves_to_another_server(pages: Pages, server: Server, lone: Server, make_pages: MakePages) -> None:
+def test_an_account_moves_to_another_server(lone: Server, pages: Pages, server: Server, make_pages: MakePages) -> None:
     """The file of one server opens on another, with the same password; then the account is deleted on the first."""
     email, page = account(server), pages.open()
     enter(page, email)
