@@ -50,6 +50,7 @@ def test_a_person_signs_up(pages: Pages, server: Server) -> None:
     key = sign_up(page, email)
     expect_open(page)
     expect(page.get_by_role("link", name="Personal")).to_be_visible()
+    expect(page.get_by_text("Everything is synced")).to_be_visible()
     assert key not in page.content()
     with Client(url_of(server)) as client:
         client.recover(email, key, "another password of theirs")

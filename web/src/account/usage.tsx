@@ -12,10 +12,9 @@ export function UsageSection() {
       {({ documents, bytes, kept, maxDocuments, maxBytes }) => (
         <div class="stack narrow">
           <Measure label={moreTexts.usage.documents} used={documents} most={maxDocuments} spell={(count) => count.toLocaleString("en")} />
-          <Measure label={moreTexts.usage.size} used={bytes + kept} most={maxBytes} spell={moreTexts.usage.bytes} />
+          <Measure label={moreTexts.usage.size} used={bytes} most={maxBytes} spell={moreTexts.usage.bytes} />
           <dl class="facts">
-            <div><dt>{moreTexts.usage.live}</dt><dd>{moreTexts.usage.bytes(bytes)}</dd></div>
-            <div><dt>{moreTexts.usage.kept}</dt><dd>{moreTexts.usage.bytes(kept)}</dd></div>
+            <div><dt>{moreTexts.usage.kept}</dt><dd>{maxBytes === null ? moreTexts.usage.bytes(kept) : moreTexts.usage.of(moreTexts.usage.bytes(kept), moreTexts.usage.bytes(maxBytes))}</dd></div>
           </dl>
           <p class="muted small">{moreTexts.usage.what}</p>
         </div>

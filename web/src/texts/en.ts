@@ -579,7 +579,6 @@ export const moreTexts = {
   usage: {
     documents: "Items and documents",
     size: "Space",
-    live: "In use",
     kept: "History and trash",
     unlimited: (used: string) => `${used}, no limit`,
     of: (used: string, most: string) => `${used} of ${most}`,
