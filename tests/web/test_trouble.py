@@ -29,18 +29,13 @@ from tests.support.web_person import (
     url_of,
 )
 
-ENV = {"name": "app.env", "mimeType": "text/plain", "buffer": b"DATABASE_PASSWORD=swordfish\n"}
-
 
 def write_something(page: Page) -> None:
-    """Import one item: it is on the device at once, and waits to be sent."""
-    settings(page, "transfer")
-    with page.expect_file_chooser() as chooser:
-        button(page, "Choose a file").click()
-    chooser.value.set_files(ENV)  # type: ignore[arg-type]
-    button(page, "Show what would come").click()
-    button(page, "Import 1 item").click()
-    expect(page.get_by_text("1 item was imported.")).to_be_visible()
+    """Make one item: it is on the device at once, and waits to be sent."""
+    button(page, "New item").click()
+    field(page, "Title").fill("Written meanwhile")
+    button(page, "Save").click()
+    expect(heading(page, "Written meanwhile")).to_be_visible()
 
 
 def test_an_ended_session_loses_nothing(pages: Pages, server: Server) -> None:
@@ -110,6 +105,7 @@ def test_a_server_that_is_killed_loses_nothing(lone: Server, make_pages: MakePag
     lone.process.wait()
     write_something(page)
     expect(page.get_by_text("The server cannot be reached. You can go on")).to_be_visible()
+    settings(page, "appearance")
     button(page, "Log out").click()
     expect(page.get_by_role("dialog").get_by_text("1 change is not sent yet")).to_be_visible()
     screenshot(page, "log-out-pending")
