@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from playwright.sync_api import Page, expect
@@ -108,7 +109,7 @@ def _items() -> list[Item]:
 def _is_calm(page: Page, pages: Pages) -> None:
     """Nothing ran, nothing led away, nothing is wider than the page, and the address and the title say nothing."""
     assert page.evaluate("window.hit") is None
-    assert page.url.startswith(f"{pages.url}/app/#/items")
+    assert re.fullmatch(r"/app/(#/items(/[0-9a-f-]+)*(/edit|/history)?)?", page.url.removeprefix(pages.url)), page.url
     assert page.title() == "strongroom"
     assert wide(page) == []
     links: list[dict[str, Any]] = page.evaluate(

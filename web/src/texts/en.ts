@@ -821,7 +821,7 @@ export const moreTexts = {
     keepBothOf: "Keep both",
     mergeFields: "Save the choice",
     choose: (field: string) => `Which one counts: ${field}`,
-    sameOnBoth: (count: number) => `${counted(count, "other field is", "other fields are")} the same, or changed on one side only: both changes are taken.`,
+    sameOnBoth: (count: number) => `${counted(count, "field was", "fields were")} changed on one side only: that change is taken.`,
     oldServer: "The server was restored from a backup, or shows an older state than this device had seen. Look closely before you decide.",
     resolved: "Decided. The result is sent with the next sync.",
     moved: "It has changed meanwhile. Look again.",
