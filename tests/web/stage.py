@@ -73,18 +73,22 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def wide(page: Page) -> list[str]:
-    """What is wider than the page, or scrolls sideways: nothing should be."""
+    """What can be seen beyond the edge of the page, and whether that scrolls sideways: nothing should."""
     found: list[str] = page.evaluate(
         """() => {
       const width = document.documentElement.clientWidth;
       const found = [];
       if (document.documentElement.scrollWidth > width) found.push(`page ${document.documentElement.scrollWidth}`);
       for (const one of document.querySelectorAll("body *")) {
-        const box = one.getBoundingClientRect();
-        if (!box.width || !box.height) continue;
-        if (one.closest(".visuallyHidden, .skip, .tableFrame, pre, .placeHead")) continue;
-        const isOut = box.right > width + 1 || box.left < -1;
-        if (isOut) found.push(`${one.tagName}.${one.className} ${box.left} ${box.right}`);
+        let { left, right, width: own, height } = one.getBoundingClientRect();
+        if (!own || !height || one.closest(".visuallyHidden, .skip, .placeHead")) continue;
+        for (let frame = one.parentElement; frame; frame = frame.parentElement) {
+          if (getComputedStyle(frame).overflowX === "visible") continue;
+          const box = frame.getBoundingClientRect(); // what is beyond it is not seen
+          [left, right] = [Math.max(left, box.left), Math.min(right, box.right)];
+        }
+        const isOut = right > left && (right > width + 1 || left < -1);
+        if (isOut) found.push(`${one.tagName}.${one.className} ${left} ${right}`);
       }
       return found.slice(0, 10);
     }"""
