@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.support.waiting import until
 from tests.support.web_app import Pages
 
 LOCKED: Final = "Locked"
@@ -56,6 +57,8 @@ def log_in(page: Page, email: str, password: str = PASSWORD) -> None:
 def expect_open(page: Page) -> None:
     """Wait until the account is open, and the first sync is done."""
     expect(page.locator(".shell")).to_be_visible()
+    known = "(localStorage.getItem('strongroom-web.account') ?? '').includes('\"isWhole\":true')"
+    until(lambda: page.evaluate(known), "the first sync is done")
     expect(page.locator(".banner")).to_have_count(0)
 
 
