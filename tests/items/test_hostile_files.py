@@ -124,6 +124,15 @@ def test_entity_bombs() -> None:
     assert "too many" in sentence("keepass-xml", "<a>" + "<b/>" * 5_000_000)
 
 
+@pytest.mark.parametrize("encoding", ["gbk", "shift_jis", "utf-7", "base64", "idna", "none-such", "koi8-r"])
+def test_encodings_of_xml(encoding: str) -> None:
+    """A file that names an encoding of its own is refused with a sentence, whatever codecs there are."""
+    whole = f"<?xml version='1.0' encoding='{encoding}'?><KeePassFile><Root/></KeePassFile>"
+    assert "an encoding" in sentence("keepass-xml", whole)
+    for known in ("UTF-8", "us-ascii", "ISO-8859-1"):
+        assert read("keepass-xml", whole.replace(encoding, known)) == []
+
+
 def test_protected_values_of_keepass() -> None:
     """An entry whose values are still encrypted is named and left out: it would come without its password."""
     title = "<String><Key>Title</Key><Value>Bank</Value></String>"

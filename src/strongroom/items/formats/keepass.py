@@ -37,6 +37,7 @@ _DEEPEST: Final = 100
 _MOST_TAGS: Final = 4_000_000
 _STANDARD: Final = {"Title": "title", "UserName": "username", "Password": "password", "Notes": "notes"}
 _ABOUT: Final = frozenset({"Notes", "Tags", "CustomData"})  # of a group: kept with its first entry
+_ENCODINGS: Final = {"utf-8", "utf-16", "iso-8859-1", "us-ascii"}
 
 
 class _Node:
@@ -95,8 +96,13 @@ def _parse(data: bytes) -> _Node:
     def refuse(*_: Any) -> Any:
         raise FileRefused("The file has a document type or entities; no export of KeePass has.")
 
+    def declared(_version: str, encoding: str | None, _standalone: int) -> None:
+        if encoding is not None and encoding.lower() not in _ENCODINGS:  # expat would look for it among all of Python's
+            raise FileRefused("The file has an encoding that no export of KeePass has.")
+
     parser = expat.ParserCreate()
     parser.buffer_text = True
+    parser.XmlDeclHandler = declared
     parser.StartElementHandler = start
     parser.EndElementHandler = end
     parser.CharacterDataHandler = text
