@@ -1,5 +1,8 @@
 // The vectors of items: what is read, found, printed and refused. Node.js and browsers run them alike.
-import { fieldsOf, fromStored, InvalidReference, InvalidTotp, parseReference, parseTotp, Reference, secondsLeft, toStored, totpCode, totpUri } from "../src/items.js";
+import {
+  fieldsOf, fromStored, InvalidReference, InvalidTotp, parseReference, parseTotp, Problem, readItems, Reference, secondsLeft, toStored, totpCode, totpUri,
+  writeItems,
+} from "../src/items.js";
 import { isSame } from "../src/items/differences.js";
 
 // The vectors are JSON, and each operation knows what its own look like.
@@ -35,12 +38,18 @@ async function ofTotp(given: Given): Promise<Outcome> {
   }
 }
 
-function ofItem(given: Given): Outcome {
+async function ofItem(given: Given): Promise<Outcome> {
   const item = fromStored(given.item);
+  const written = JSON.parse(new TextDecoder().decode(await writeItems("cxf", [["0198c0de-0000-7000-8000-000000000000", item]]))) as Given;
+  const { id: _id, extensions: _extensions, ...cxf } = written.accounts[0].items[0];
+  const again: unknown[] = [];
+  for await (const one of readItems("cxf", new TextEncoder().encode(JSON.stringify({ items: [given.cxf] })))) again.push(one instanceof Problem ? one : toStored({ ...one, source: undefined }));
   const fields = fieldsOf(item);
   const found = Object.fromEntries(fields.map(({ path, value }) => [path, value]));
   const secret = fields.filter(({ concealed }) => concealed).map(({ path }) => path);
-  return [[given.item.type, given.item, given.fields, given.secret], [item.type, toStored(item), found, secret]];
+  const back = item.type === "file" ? given.item : again[0];
+  const { id: _own, ...wanted } = given.cxf;
+  return [[given.item.type, given.item, given.fields, given.secret, wanted, given.item], [item.type, toStored(item), found, secret, cxf, back]];
 }
 
 /** The cases of a file that do not give what they should. */

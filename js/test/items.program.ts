@@ -1,6 +1,9 @@
 // What tests ask of items: the name of a question and its JSON are arguments, the answer is printed as JSON.
+import { readFileSync, writeFileSync } from "node:fs";
 import { Client } from "../src/index.js";
-import { field, findItem, fromStored, items, type Login, strength, toStored } from "../src/items.js";
+import {
+  field, FileRefused, findItem, fromStored, guessFormat, items, type Login, makePlan, Problem, type ReadFormat, readItems, strength, toStored, type WriteFormat, writeItems,
+} from "../src/items.js";
 import { replicaFile } from "../src/node.js";
 import { openReplica } from "../src/replica.js";
 import { hashCheaply } from "./cheapHashing.js";
@@ -20,7 +23,74 @@ const questions: Record<string, (given: never) => unknown> = {
     return [item.type === "" ? item.problem : "", toStored(item)];
   }),
   edit,
+  read: readFiles,
+  write: writeFiles,
+  plan: plans,
+  guess: (given: [string, string][]) => given.map(([name, head]) => guessFormat(name, Buffer.from(head, "base64")) ?? null),
+  many: manyItems,
+  usage: async (given: { files: GivenFile[]; out: string }) => {
+    const start = performance.now();
+    await readFiles(given);
+    const peak = /VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf-8"))?.[1]; // KB
+    return { peak: Number(peak), seconds: (performance.now() - start) / 1000 };
+  },
 };
+
+/** What an import of each file would do. */
+async function plans(given: { format: ReadFormat; path: string; present: [string, unknown][] }[]): Promise<unknown[]> {
+  const found: unknown[] = [];
+  for (const { format, path, present } of given) {
+    const counted: number[] = [];
+    const rows = present.map(([uid, raw]) => ({ uid, value: fromStored(raw) }));
+    const plan = await makePlan(readItems(format, readFileSync(path)), rows, (count) => counted.push(count));
+    found.push([plan.new.map(toStored), plan.known, plan.problems, plan.counts, counted.at(-1)]);
+  }
+  return found;
+}
+
+/** How long a large file takes, and whether others have their turn meanwhile. */
+async function manyItems({ format, path }: { format: ReadFormat; path: string }): Promise<unknown> {
+  let [turns, last] = [0, 0];
+  const timer = setInterval(() => (turns += 1), 1);
+  const start = performance.now();
+  const plan = await makePlan(readItems(format, readFileSync(path)), [], (count) => (last = count));
+  clearInterval(timer);
+  return { new: plan.new.length, problems: plan.problems.length, last, turns, seconds: (performance.now() - start) / 1000 };
+}
+
+interface GivenFile {
+  readonly format: ReadFormat;
+  readonly path: string;
+  readonly password: string | null;
+}
+
+/** What each file has, or why it is refused; it is written to a file, for it may be long. */
+async function readFiles({ files, out }: { files: GivenFile[]; out: string }): Promise<number> {
+  const results: unknown[] = [];
+  for (const { format, path, password } of files) {
+    const found: unknown[] = [];
+    try {
+      for await (const one of readItems(format, readFileSync(path), { password: password ?? undefined })) {
+        found.push(one instanceof Problem ? { problem: one.sentence } : { item: toStored(one) });
+      }
+      results.push({ found });
+    } catch (error) {
+      if (!(error instanceof FileRefused)) throw new Error(`${path}: ${String(error)}`, { cause: error });
+      results.push({ refused: error.name, sentence: error.message, found });
+    }
+  }
+  writeFileSync(out, JSON.stringify(results));
+  return results.length;
+}
+
+/** The files that items become, one for each list of them. */
+async function writeFiles({ path, out }: { path: string; out: string }): Promise<number> {
+  const given = JSON.parse(readFileSync(path, "utf-8")) as { format: WriteFormat; items: [string, unknown][]; now: number }[];
+  const made = await Promise.all(given.map(async ({ format, items: all, now }) =>
+    new TextDecoder().decode(await writeItems(format, all.map(([uid, raw]) => [uid, fromStored(raw)] as const), { now }))));
+  writeFileSync(out, JSON.stringify(made));
+  return made.length;
+}
 
 /** Change the item GitHub, and write another one again as it is; in the account or in a replica of it. */
 async function edit({ url, email, password, replica: file }: Account): Promise<unknown> {
@@ -41,4 +111,5 @@ async function edit({ url, email, password, replica: file }: Account): Promise<u
 
 hashCheaply();
 const [, , name = "", given = "null"] = process.argv;
-console.log(JSON.stringify(await questions[name]?.(JSON.parse(given) as never)));
+const told = given.startsWith("/") ? readFileSync(given, "utf-8") : given;
+console.log(JSON.stringify(await questions[name]?.(JSON.parse(told) as never)));

@@ -21,7 +21,8 @@ VECTORS = Path(__file__).parent.parent / "items" / "vectors"
 
 def asked(name: str, given: Any) -> Any:
     """What the program for items answers: js/test/items.program.ts."""
-    return json.loads(run("node", str(bundles() / "items.program.js"), name, json.dumps(given)))
+    told = str(given) if isinstance(given, Path) else json.dumps(given)
+    return json.loads(run("node", str(bundles() / "items.program.js"), name, told))
 
 
 def test_the_vectors_hold_in_a_browser(tmp_path: Path) -> None:

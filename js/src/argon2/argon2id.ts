@@ -7,9 +7,9 @@ const FAILED =
   "Argon2id could not run. A page needs 'wasm-unsafe-eval' in script-src and its own origin in worker-src of its CSP, " +
   "and strongroom in trusted-types where it has that; and the device needs enough free memory.";
 
-/** Argon2id, version 1.3, one lane, 32 bytes, in a worker. `memory` is in KiB. */
-export async function argon2id(password: Bytes, salt: Bytes, memory: number, passes: number): Promise<Bytes> {
-  const question: Question = { password, salt, memory, passes };
+/** Argon2id, version 1.3, 32 bytes, in a worker. `memory` is in KiB; there is one lane, unless another count is given. */
+export async function argon2id(password: Bytes, salt: Bytes, memory: number, passes: number, lanes = 1): Promise<Bytes> {
+  const question: Question = { password, salt, memory, passes, lanes };
   const made = await (typeof Worker === "undefined" ? inNode(question) : inBrowser(question));
   if (!made) throw new Unsupported(FAILED);
   return new Uint8Array(made);

@@ -7,15 +7,16 @@ export interface Question {
   readonly salt: Uint8Array;
   readonly memory: number;
   readonly passes: number;
+  readonly lanes: number;
 }
 
 interface Port {
   postMessage(message: Uint8Array | null): void;
 }
 
-async function answer({ password, salt, memory, passes }: Question, port: Port): Promise<void> {
+async function answer({ password, salt, memory, passes, lanes }: Question, port: Port): Promise<void> {
   try {
-    const options = { password, salt, memorySize: memory, iterations: passes, parallelism: 1, hashLength: 32 };
+    const options = { password, salt, memorySize: memory, iterations: passes, parallelism: lanes, hashLength: 32 };
     port.postMessage(await argon2id({ ...options, outputType: "binary" }));
   } catch {
     port.postMessage(null); // not the error: it could show what it was given

@@ -42,3 +42,17 @@ export class AmbiguousName extends Refusal {
     this.candidates = [...candidates];
   }
 }
+
+/** A whole file that cannot be read; the message says why. */
+export class FileRefused extends Refusal {
+  declare readonly code: "file_refused" | "password_needed";
+  static override readonly kind: string = "FileRefused";
+  static override readonly sentence: string = "The file cannot be read.";
+}
+
+/** The file is encrypted with a password that was not given, or with another one. */
+export class PasswordNeeded extends FileRefused {
+  declare readonly code: "password_needed";
+  static override readonly kind: string = "PasswordNeeded";
+  static override readonly sentence: string = "The file is encrypted: give its password.";
+}

@@ -5,7 +5,7 @@
 import { Invalid } from "../errors.js";
 import { isObject } from "../format/encoding.js";
 import type { ValueType } from "../operations/valueTypes.js";
-import type { Item, ItemMembers, ItemType, Other } from "./types.js";
+import type { Item, ItemMembers, ItemType, OneTimeCode, Other, Source } from "./types.js";
 
 /** The collection of a vault that holds items. */
 export const ITEMS = "items";
@@ -161,10 +161,13 @@ function checked(known: Shape, members: Raw): Raw {
 /** The type of the values of a collection of items, for `vault.collection` and `client.collection`. */
 export const itemType: ValueType<Item> = { parse: fromStored, write: toStored };
 
-/** Whether an object fits the shape of a source, and its members without those that are null. */
-export const readSource = (raw: unknown): Raw => readInner(SOURCE, raw, "$");
-/** The members of one-time codes. */
-export const readOneTimeCode = (raw: unknown): Raw => readInner(ONE_TIME_CODE, raw, "$");
+/** The members of a source that are not empty; Misfit where it is none. */
+export const storedSource = (raw: unknown): Source => write(SOURCE, readInner(SOURCE, raw, "$")) as Source;
+/** The members of one-time codes that this version knows; Misfit where one does not fit. */
+export function oneTimeCode(raw: unknown): OneTimeCode {
+  const found = readInner(ONE_TIME_CODE, raw, "$");
+  return Object.fromEntries(Object.entries(found).filter(([name]) => ONE_TIME_CODE.has(name)));
+}
 
 /** What an object holds, in the order of its shape; unknown members behind it. */
 function read(known: Shape, raw: Raw, place: string): Raw {
