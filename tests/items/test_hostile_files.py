@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.items import Card, Item
+from strongroom.items import Card, Item, SshKey
 from strongroom.items.formats import READERS, WRITERS, FileRefused, PasswordNeeded, Problem, pass_store
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
@@ -414,6 +414,17 @@ def test_texts_and_numbers_in_odd_places() -> None:
     [again] = read("bitwarden", WRITERS["bitwarden"]([("0198c0de-0000-7000-8000-000000000001", card)], 0))
     assert isinstance(again, Card)
     assert again.expiry_date == card.expiry_date
+
+
+def test_a_key_of_spaces_is_looked_at_once() -> None:
+    """A text that only begins like a key takes no time that grows with its square, in an export."""
+    text = "-----BEGIN PRIVATE KEY-----" + "\n" * 50_000 + "!"
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+    written = WRITERS["cxf"]([("0198c0de-0000-7000-8000-000000000001", SshKey(title="K", private_key=text))], 0)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_utime - before < 2
+    [again] = read("cxf", written)
+    assert isinstance(again, SshKey)
+    assert again.private_key == text
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])

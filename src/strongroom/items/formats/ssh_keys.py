@@ -10,7 +10,7 @@ from typing import Final
 
 from strongroom.items.formats.encoding import b64url, from_b64url
 
-_PKCS8: Final = re.compile(r"-----BEGIN PRIVATE KEY-----\s+([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----\s*")
+_PKCS8: Final = re.compile(r"-----BEGIN PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----\s*")
 
 
 def pem(spelled: str) -> str | None:
