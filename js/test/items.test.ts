@@ -190,6 +190,20 @@ test("two that changed at the same time become one, and what clashes is told", (
   assert.deepEqual(merge(undefined, mine, theirs).clashes.map(({ path }) => path).sort(), ["PIN", "password", "title", "username"]);
 });
 
+test("fields of one path are told apart, and many of them take little time", () => {
+  const twice = (one: string, other: string): Item => ({ type: "login", fields: [{ label: "PIN", value: one }, { label: "PIN", value: other }] });
+  const { clashes } = merge(twice("1", "2"), twice("3", "4"), twice("5", "6"));
+  assert.deepEqual(clashes.map(({ path }) => path), ["PIN", "PIN"]);
+  const second = clashes[1]?.key;
+  const { item } = merge(twice("1", "2"), twice("3", "4"), twice("5", "6"), ({ key }) => (key === second ? "theirs" : "mine"));
+  assert.deepEqual(item.fields?.map(({ value }) => value), ["3", "6"]);
+  assert.deepEqual(differences(twice("1", "2"), twice("1", "3")).map(({ key }) => key), [second]);
+  const many = (value: string): Item => ({ type: "login", fields: Array.from({ length: 20_000 }, () => ({ label: "x", value })) });
+  const start = performance.now();
+  assert.equal(differences(many("1"), many("2")).length, 20_000);
+  assert.ok(performance.now() - start < 5_000);
+});
+
 test("items of different types, and those that do not fit, are taken as a whole", () => {
   const [note, secret]: Item[] = [{ type: "note", notes: "n" }, { type: "secret", value: "s" }];
   const misfit = fromStored({ type: "login", password: 5 });

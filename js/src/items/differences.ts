@@ -23,6 +23,8 @@ interface Unit {
 
 /** A field that two versions of an item have differently. Absent is what the version does not have. */
 export interface Difference {
+  /** What tells it from others of the same path; the same in all versions of the item. */
+  readonly key: string;
   readonly section: string;
   readonly name: string;
   /** How it is named: `name`, or `section/name`. */
@@ -34,6 +36,8 @@ export interface Difference {
 
 /** A field that was changed on both sides, in different ways. */
 export interface Clash {
+  /** What tells it from others of the same path; the same in all versions of the item. */
+  readonly key: string;
   readonly section: string;
   readonly name: string;
   readonly path: string;
@@ -89,7 +93,7 @@ export function merge(base: Item | undefined, mine: Item, theirs: Item, choose: 
 /** Whether an item can only be taken as a whole: it does not fit its type. */
 const isWhole = (item: Item): boolean => item.type === "" && item.problem !== "";
 
-const headOf = ({ shown: { section, name, path, concealed } }: Unit) => ({ section, name, path, concealed });
+const headOf = ({ key, shown: { section, name, path, concealed } }: Unit) => ({ key, section, name, path, concealed });
 
 function wholeUnit(item: Item): Unit {
   const json = toStored(item);
@@ -102,10 +106,12 @@ const unit = (holder: string, place: Unit["place"], name: string, json: unknown,
 /** The units of an item, by their keys. */
 function unitsOf(item: Item): Map<string, Unit> {
   const found = new Map<string, Unit>();
+  const counts = new Map<string, number>();
   const add = (made: Unit): void => {
-    let number = 1;
-    while (found.has(`${made.key}#${number}`)) number += 1;
-    found.set(`${made.key}#${number}`, made);
+    const number = (counts.get(made.key) ?? 0) + 1;
+    counts.set(made.key, number);
+    const key = JSON.stringify([made.key, number]);
+    found.set(key, { ...made, key });
   };
   const stored = toStored(item);
   if (!isObject(stored) || isWhole(item)) {
