@@ -267,6 +267,8 @@ def heavy_files() -> list[File]:
         File("keepass-xml", b"<a>" + b"<b/>" * 5_000_000),
         File("1pux", corpora.zipped({"export.data": b" " * (300 << 20)})),
         File("chrome", b"name,url,username,password\n" + b"x" * (65 << 20)),
+        File("keepass-csv", b"group,title,username,password\n" + b"\xff" * 3_000_000 + b",t,u,p\n"),
+        File("chrome", b"name,url,username,password\n" + b"\xffa" * (15 << 20)),
         _packed(60, 2_500_000),
     ]
 

@@ -1,6 +1,6 @@
 // What the formats share: limits, checks of what was read, and texts, times and folders of other programs.
 import { Invalid } from "../../errors.js";
-import { type Bytes, isObject, join } from "../../format/encoding.js";
+import { type Bytes, isObject } from "../../format/encoding.js";
 import { Sha256 } from "../../format/sha256.js";
 import { FileRefused } from "../errors.js";
 import { fromStored, Misfit, toStored } from "../shapes.js";
@@ -16,6 +16,8 @@ export const MOST_FILE_BYTES = 2 ** 30;
 export const MOST_ITEM_BYTES = 4_000_000;
 export const MOST_ATTACHMENT = 2_900_000;
 const DEEPEST = 100;
+/** Units of UTF-16 that become a text at a time. */
+const PART = 8_192;
 const LONGEST_TITLE = 60;
 
 /** An object of JSON while it is made. */
@@ -65,20 +67,34 @@ export function decoded(data: Bytes): string {
 }
 
 function decodedInParts(data: Bytes): string {
-  const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   const found: string[] = [];
-  let [good, at] = [0, 0];
-  while (at < data.length) {
+  const units = new Uint16Array(PART);
+  let count = 0;
+  const add = (unit: number): void => {
+    units[count] = unit;
+    count += 1;
+    if (count === PART) end();
+  };
+  const end = (): void => {
+    found.push(String.fromCharCode.apply(null, units.subarray(0, count) as unknown as number[]));
+    count = 0;
+  };
+  for (let at = 0; at < data.length; ) {
     const length = lengthAt(data, at);
-    if (length) {
-      at += length;
-      continue;
+    const [one = 0, two = 0, three = 0, four = 0] = [data[at], data[at + 1], data[at + 2], data[at + 3]];
+    if (length === 0) add(0xdc00 + one);
+    else if (length === 1) add(one);
+    else if (length === 2) add(((one & 31) << 6) | (two & 63));
+    else if (length === 3) add(((one & 15) << 12) | ((two & 63) << 6) | (three & 63));
+    else {
+      const point = (((one & 7) << 18) | ((two & 63) << 12) | ((three & 63) << 6) | (four & 63)) - 0x10000;
+      add(0xd800 + (point >> 10));
+      add(0xdc00 + (point & 0x3ff));
     }
-    found.push(decoder.decode(data.subarray(good, at)), String.fromCharCode(0xdc00 + (data[at] as number)));
-    at += 1;
-    good = at;
+    at += length || 1;
   }
-  return [...found, decoder.decode(data.subarray(good))].join("");
+  end();
+  return found.join("");
 }
 
 /** How many bytes the character at a place has; 0 where there is none. */
@@ -125,12 +141,15 @@ export function sourceId(...parts: readonly string[]): string {
 /** UTF-8, in which a lone surrogate is three bytes. */
 function encodedText(text: string): Bytes {
   const encoder = new TextEncoder();
-  if (text.isWellFormed()) return encoder.encode(text);
-  return join(...Array.from(text, (sign) => {
+  const encoded = encoder.encode(text);
+  if (text.isWellFormed()) return encoded;
+  let at = 0; // each lone surrogate was encoded as a replacement character, which has three bytes too
+  for (const sign of text) {
     const number = sign.codePointAt(0) ?? 0;
-    if (sign.isWellFormed()) return encoder.encode(sign);
-    return Uint8Array.of(0xe0 | (number >> 12), 0x80 | ((number >> 6) & 63), 0x80 | (number & 63));
-  }));
+    if (!sign.isWellFormed()) encoded.set([0xe0 | (number >> 12), 0x80 | ((number >> 6) & 63), 0x80 | (number & 63)], at);
+    at += number < 0x80 ? 1 : number < 0x800 ? 2 : number < 0x10000 ? 3 : 4;
+  }
+  return encoded;
 }
 
 /** An item with its source. */

@@ -3,9 +3,10 @@ import { type Bytes, join, number, readNumber, toBase64 } from "../../format/enc
 import { SPACE, strip } from "../text.js";
 import { b64url, fromB64url, fromBase64 } from "./bytes.js";
 
-const PKCS8 = /^-----BEGIN PRIVATE KEY-----\s+([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----\s*$/;
-const PEM = /^-----BEGIN ((?:OPENSSH |RSA |EC )PRIVATE KEY)-----\s+([A-Za-z0-9+/=\s]+)-----END \1-----\s*$/;
+const PKCS8 = /^-----BEGIN PRIVATE KEY-----\s([A-Za-z0-9+/=\s]+)-----END PRIVATE KEY-----\s*$/;
+const PEM = /^-----BEGIN ((?:OPENSSH |RSA |EC )PRIVATE KEY)-----\s([A-Za-z0-9+/=\s]+)-----END \1-----\s*$/;
 const LONGEST = 100_000;
+const LONGEST_NAME = 100;
 const MAGIC = "openssh-key-v1\0";
 const [INTEGER, BITS, OCTETS, NULL, OID, SEQUENCE, FIRST, SECOND] = [0x02, 0x03, 0x04, 0x05, 0x06, 0x30, 0xa0, 0xa1];
 const RSA = Uint8Array.of(0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1);
@@ -151,8 +152,9 @@ class Parts {
     return this.#at <= this.#data.length ? this.#data.slice(this.#at - length, this.#at) : undefined;
   }
 
+  /** A name, or the beginning of what is none. */
   text(): string {
-    return String.fromCharCode(...(this.next() ?? []));
+    return String.fromCharCode(...(this.next() ?? []).slice(0, LONGEST_NAME));
   }
 }
 
