@@ -7,6 +7,7 @@ built it says so in a sentence, and the server starts without; `--strict` fails 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import subprocess
@@ -36,10 +37,9 @@ def build(root: Path = ROOT) -> None:
 
 def link_packages(root: Path, packages: Path) -> None:
     """Let a source tree use the packages of another one, if they are those of its own lock."""
-    installed = packages / "web" / "node_modules"
     lock = "web/package-lock.json"
-    if _has_packages(packages) and (packages / lock).read_bytes() == (root / lock).read_bytes():
-        (root / "web" / "node_modules").symlink_to(installed.resolve())
+    if (packages / lock).read_bytes() == (root / lock).read_bytes() and _has_packages(packages):
+        (root / "web" / "node_modules").symlink_to((packages / "web" / "node_modules").resolve())
 
 
 def sources(root: Path = ROOT) -> str:
@@ -68,15 +68,28 @@ def _need_node() -> None:
 
 
 def _has_packages(root: Path) -> bool:
-    return (root / "web/node_modules/esbuild/package.json").is_file()
+    """Whether the packages that the build needs are there, in the versions of the lock."""
+    locked = json.loads((root / "web/package-lock.json").read_text("utf-8"))["packages"]
+    for place, package in locked.items():
+        if not place or package.get("dev") or package.get("optional"):  # of the optional ones, one for each platform
+            continue
+        try:
+            installed = json.loads((root / "web" / place / "package.json").read_text("utf-8"))
+        except OSError:
+            return False
+        if installed["version"] != package["version"]:
+            return False
+    return True
 
 
 def _need_packages(root: Path) -> None:
     """Install the packages that the build needs, unless those of the lock are there."""
-    lock = root / "web" / "package-lock.json"
-    installed = root / "web/node_modules/.package-lock.json"  # npm writes it last
-    if not _has_packages(root) or (installed.is_file() and installed.stat().st_mtime < lock.stat().st_mtime):
-        _run(*_NPM, folder=root)
+    if _has_packages(root):
+        return
+    link = root / "web" / "node_modules"
+    if link.is_symlink():
+        link.unlink()  # npm would empty the folder that it leads to
+    _run(*_NPM, folder=root)
 
 
 def _run(*command: str, folder: Path = ROOT) -> None:

@@ -16,7 +16,7 @@ from tests.support import javascript, web_app
 from tests.support.web_app import SOURCE
 
 ROOT = SOURCE.parent
-NEEDED = ("esbuild", "@esbuild", "preact", "hash-wasm", ".package-lock.json")
+NEEDED = ("esbuild", "@esbuild", "preact", "hash-wasm")
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -41,11 +41,7 @@ def tree(tmp_path: Path) -> Path:
 def with_packages(root: Path) -> None:
     """Copy the packages that the build needs."""
     for name in NEEDED:
-        found = SOURCE / "node_modules" / name
-        if found.is_dir():
-            shutil.copytree(found, root / "web/node_modules" / name)
-        elif found.exists():
-            shutil.copy(found, root / "web/node_modules" / name)
+        shutil.copytree(SOURCE / "node_modules" / name, root / "web/node_modules" / name)
 
 
 def serve_step(root: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:

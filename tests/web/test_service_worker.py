@@ -100,22 +100,26 @@ def test_a_newer_release_waits_for_the_person(lone: Server, make_pages: MakePage
     assert list(page.evaluate(CACHED)) != before
 
 
+INSTALLED = """navigator.serviceWorker.getRegistration().then((found) =>
+  found?.active ? "active" : found?.installing || found?.waiting ? "" : "none")"""
+
+
 def test_an_altered_file_is_not_stored(make_pages: MakePages, tmp_path: Path) -> None:
     """A file that is not the one of the release makes the whole release fail to install: nothing is stored."""
-    shutil.copytree(web_app.app_folder(), tmp_path / "app")
-    altered = next((tmp_path / "app" / "assets").glob("operator-*.js"))
-    altered.write_text("evil()")
-    with served(tmp_path, policy=SECURITY_HEADERS["content-security-policy"]) as url:
-        host = Server(tmp_path / "none")
-        host.port = int(url.rpartition(":")[2])
-        pages: Pages = make_pages(host)
-        with pages.context.expect_event("serviceworker"):
-            page = pages.open()
-        page.wait_for_function(
-            "navigator.serviceWorker.getRegistration().then((found) => !found?.installing && !found?.active)"
-        )
-        assert page.evaluate(CACHED) == {}
-        pages.complaints.clear()  # Chromium tells of the file that it refused
+    for state in ("active", "none"):
+        place = tmp_path / state
+        shutil.copytree(web_app.app_folder(), place / "app")
+        if state == "none":
+            next((place / "app" / "assets").glob("operator-*.js")).write_text("evil()")
+        with served(place, policy=SECURITY_HEADERS["content-security-policy"]) as url:
+            host = Server(place / "none")
+            host.port = int(url.rpartition(":")[2])
+            pages: Pages = make_pages(host)
+            with pages.context.expect_event("serviceworker"):
+                page = pages.open()
+            assert page.wait_for_function(INSTALLED).json_value() == state
+            assert bool(page.evaluate(CACHED)) == (state == "active")
+            pages.complaints.clear()  # Chromium tells of the file that it refused
 
 
 def test_the_first_load_is_small(lone: Server, make_pages: MakePages) -> None:
