@@ -141,6 +141,7 @@ SLOW: Final = {
     "tests/web/test_qr.py": 3,
     "tests/web/test_settings.py": 3,
     "tests/web/test_time.py": 2,
+    "tests/web/test_transfer.py": 3,
     "tests/web/test_trouble.py": 3,
     "tests/web/test_vaults.py": 2,
 }

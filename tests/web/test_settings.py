@@ -34,7 +34,7 @@ from tests.support.web_person import (
 
 SECTIONS = (
     *("appearance", "password", "second-factor", "passkeys", "devices", "tokens", "activity", "usage", "rotation"),
-    "move",
+    *("transfer", "move"),
 )
 
 

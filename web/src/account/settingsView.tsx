@@ -17,6 +17,7 @@ import { PasswordSection } from "./password.js";
 import { Rotation } from "./rotation.js";
 import { SecondFactorSection } from "./secondFactors.js";
 import { Tokens } from "./tokens.js";
+import { Transfer } from "./transfer.js";
 import { UsageSection } from "./usage.js";
 
 const { sections } = moreTexts.settings;
@@ -30,6 +31,7 @@ const SECTIONS: readonly (readonly [name: string, icon: IconName, label: string,
   ["activity", "history", sections.activity, Activity],
   ["usage", "vault", sections.usage, UsageSection],
   ["rotation", "sync", sections.rotation, Rotation],
+  ["transfer", "download", sections.transfer, Transfer],
   ["move", "cloud", sections.move, Move],
 ];
 
