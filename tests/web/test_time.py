@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from strongroom.items import Login
+from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.stage import Person, choose, row, wait_for, wide
@@ -181,6 +182,10 @@ def test_a_draft_is_kept(person: Person, pages: Pages) -> None:
     page.get_by_role("button", name="Lock").first.click()
     expect(page.get_by_role("button", name="Unlock", exact=True)).to_be_visible()
     assert "unsaved" not in page.content()
+    page.get_by_label("Password", exact=True).fill(PASSWORD)
+    page.get_by_role("button", name="Unlock", exact=True).click()
+    choose(page, "GitHub")
+    expect(page.get_by_role("link", name="You have changes here that are not saved")).to_have_count(0)
 
 
 @on_a_file
