@@ -103,12 +103,13 @@ def test_a_newer_release_waits_for_the_person(lone: Server, make_pages: MakePage
 
 
 INSTALLED = """async () => {
-  for (;;) {
+  for (let absent = 0; absent < 50; ) {
     const found = await navigator.serviceWorker.getRegistration();
     if (found?.active) return "active";
-    if (!found?.installing && !found?.waiting) return "none";
+    absent = found ? 0 : absent + 1;
     await new Promise((go) => setTimeout(go, 20));
   }
+  return "none";
 }"""
 
 
