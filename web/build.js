@@ -13,10 +13,11 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const BUDGET = 120; // KB after gzip: all that is loaded to sign up, or to unlock and show the list
-// What is imported dynamically, and needed to sign up, or to unlock and show the list. It is bundled with the rest of the
-// first load: in a few large files, which compress better than many small ones. All else is loaded when it is first used.
-const FIRST = /\bimport\("(\.[^"]*\/(?:passwords|saved|engine|indexedDb|argon2id|connectionErrors|signUp|itemList)\.js)"\)/g;
+const BUDGET = 120; // KB after gzip: all that is loaded until somebody has an account, and can show the list
+// What is imported dynamically, and needed for that. It is bundled with the rest of the first load: in a few large files,
+// which compress better than many small ones. All else is loaded when it is first used: syncs, once an account is open.
+const FIRST = /\bimport\("(\.[^"]*\/(?:passwords|saved|indexedDb|argon2id|connectionErrors|signUp|itemList)\.js)"\)/g;
+const SYNCS = "../js/src/replica/engine.ts";
 const SHARED = {
   absWorkingDir: HERE,
   bundle: true,
@@ -215,6 +216,8 @@ function weigh() {
   const first = [...new Set([...needed(app.outputs, app.named["app.js"]), ...loadedBy("app")])];
   const operator = [...new Set([...needed(app.outputs, app.named["operator.js"]), ...loadedBy("operator")])];
   const good = tell("first load", gzipped(["index.html", workerName, icon, ...first]), options.inject ? undefined : BUDGET);
+  const syncs = Object.keys(app.outputs).find((path) => app.outputs[path].entryPoint === SYNCS);
+  tell("syncs", gzipped([...needed(app.outputs, syncs)].filter((name) => !first.includes(name))));
   tell("operator's page", gzipped(["operator/index.html", icon, ...operator]));
   tell("all files", gzipped([...files.keys()]));
   return good;
