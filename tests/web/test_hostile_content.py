@@ -155,3 +155,20 @@ def test_nothing_runs_and_nothing_leaves_its_frame(person: Person, pages: Pages)
     expect(rows(page)).not_to_have_count(0)
     row = rows(page).first
     assert "\u202e" not in row.inner_text()
+
+
+def _filled(line: str) -> str:
+    """A note of lines like this one, as long as a note that is shown as Markdown may be."""
+    return "\n".join([line] * (40_000 // (len(line) + 1)))
+
+
+@on_a_file
+def test_no_note_keeps_the_page_busy(person: Person, pages: Pages) -> None:
+    """Lines made so that an expression which goes back and forth in them would take minutes are shown at once."""
+    lines = ["# a" + " " * 800 + "b", "# " + " " * 200 + "\u2028", "`" * 20_000, "https://" + "." * 1500 + "a", "**a " * 2000]
+    notes = [person.items.create(Note(title=f"slow {at}", notes=_filled(line))) for at, line in enumerate(lines)]
+    page = person.log_in(pages)
+    expect(rows(page)).to_have_count(len(notes))
+    for document in notes:
+        page.evaluate("(hash) => { location.hash = hash; }", f"#/items/{document.vault}/{document.uid}")
+        expect(page.locator(f"article.itemView[data-uid='{document.uid}'] .markdown")).to_be_visible()

@@ -6,6 +6,7 @@ import type { ComponentChildren } from "preact";
 import { ShownText } from "./fieldRow.js";
 
 const MOST = 40_000; // characters; longer notes are shown as they are
+const MOST_OF_A_LINE = 10_000; // characters; longer lines are shown as they are
 const DEEPEST = 6; // quotations and emphasis in each other
 const LINK = /^(?:https?:\/\/|mailto:)[^\s\u0000-\u0020<>"]+$/i;
 
@@ -14,7 +15,7 @@ export const isShownAsMarkdown = (text: string): boolean => text.length <= MOST;
 
 /** The address of a link, if it may be one. */
 export function safeAddress(text: string): string | undefined {
-  if (!LINK.test(text) || text.length > 4096) return undefined;
+  if (text.length > 4096 || !LINK.test(text)) return undefined;
   try {
     const { protocol, href } = new URL(text);
     return ["https:", "http:", "mailto:"].includes(protocol) ? href : undefined;
@@ -35,8 +36,9 @@ export function Markdown({ text }: { text: string }) {
   return <div class="markdown">{blocks(text.replace(/\r\n?/g, "\n").split("\n"), 0)}</div>;
 }
 
+// Every expression here takes a time that grows no faster than the line: an item may come from somebody else.
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
-const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*?)[ \t]*#*[ \t]*$/;
+const HEADING = /^ {0,3}(#{1,6})[ \t]+(.*)$/s;
 const RULE = /^ {0,3}(?:\*[ \t]*){3,}$|^ {0,3}(?:-[ \t]*){3,}$|^ {0,3}(?:_[ \t]*){3,}$/;
 const QUOTE = /^ {0,3}> ?/;
 const BULLET = /^( {0,3})(?:[-*+]|(\d{1,9})[.)])[ \t]+/;
@@ -64,7 +66,7 @@ function blocks(lines: readonly string[], depth: number): ComponentChildren[] {
       at += 1;
       const level = Math.min(6, (heading[1]?.length ?? 1) + 2); // below the headings of the page
       const Head = `h${level}` as "h3";
-      found.push(<Head>{spans(heading[2] ?? "", 0)}</Head>);
+      found.push(<Head>{spans(headingText(heading[2] ?? ""), 0)}</Head>);
     } else if (RULE.test(line)) {
       at += 1;
       found.push(<hr />);
@@ -82,6 +84,16 @@ function blocks(lines: readonly string[], depth: number): ComponentChildren[] {
     }
   }
   return found;
+}
+
+/** A heading without the signs that may close it. */
+const headingText = (text: string): string => withoutEnd(text.trimEnd(), "#").trimEnd();
+
+/** A text without those of some characters that end it. */
+function withoutEnd(text: string, characters: string): string {
+  let end = text.length;
+  while (end > 0 && characters.includes(text[end - 1] as string)) end -= 1;
+  return text.slice(0, end);
 }
 
 const startsBlock = (line: string): boolean => [FENCE, HEADING, RULE, QUOTE, BULLET].some((start) => start.test(line));
@@ -112,8 +124,8 @@ function withBreaks(lines: readonly string[]): ComponentChildren[] {
 const SPANS = new RegExp(
   [
     String.raw`\\([!-/:-@[-\`{-~])`, // an escaped character
-    String.raw`(\`+)([^\`]{1,500}?)\2(?!\`)`, // code
-    String.raw`(?<!!)\[([^\]\n]{1,300})\]\(([^()\s]{1,2000})\)`, // a link
+    String.raw`(?<!\`)(\`{1,10})([^\`]{1,500})\2(?!\`)`, // code
+    String.raw`(?<!!)\[([^[\]\n]{1,300})\]\(([^()\s]{1,2000})\)`, // a link
     String.raw`<((?:https?://|mailto:)[^\s<>]{1,2000})>`, // an address in brackets
     String.raw`(https?://[^\s<>"'\`]{1,2000})`, // an address
     String.raw`(\*\*|__)(?=\S)(.{0,500}?\S)\8`, // strong
@@ -125,7 +137,7 @@ const SPANS = new RegExp(
 
 /** A line as texts, code, emphasis and links. */
 function spans(line: string, depth: number): ComponentChildren[] {
-  if (depth > DEEPEST) return [<ShownText text={line} />];
+  if (depth > DEEPEST || line.length > MOST_OF_A_LINE) return [<ShownText text={line} />];
   const found: ComponentChildren[] = [];
   let from = 0;
   for (const match of line.matchAll(SPANS)) {
@@ -137,7 +149,7 @@ function spans(line: string, depth: number): ComponentChildren[] {
     else if (label !== undefined) found.push(linked(address ?? "", whole, spans(label, depth + 1), label));
     else if (bracketed !== undefined) found.push(linked(bracketed, whole));
     else if (bare !== undefined) {
-      const trimmed = bare.replace(/[.,;:!?)\]]+$/, "");
+      const trimmed = withoutEnd(bare, ".,;:!?)]");
       found.push(linked(trimmed, trimmed), bare.slice(trimmed.length));
     } else if (strong !== undefined) found.push(<strong>{spans(strong, depth + 1)}</strong>);
     else if (emphasis !== undefined) found.push(<em>{spans(emphasis, depth + 1)}</em>);
