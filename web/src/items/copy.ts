@@ -2,6 +2,7 @@
 import { onLock } from "../state/session.js";
 import { tell } from "../state/notices.js";
 import { moreTexts } from "../texts/later.js";
+import { whileOpen } from "./whileOpen.js";
 
 const SECONDS = 30;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -27,14 +28,17 @@ onLock(() => void clear());
 
 /** Copy a text. A secret is cleared from the clipboard after 30 seconds, and when the app is locked. */
 export async function copyText(text: string, label: string, isSecret: boolean): Promise<void> {
+  const isOpen = whileOpen();
+  if (!isOpen()) return;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    tell(moreTexts.items.copyFailed, { kind: "fault" });
+    if (isOpen()) tell(moreTexts.items.copyFailed, { kind: "fault" });
     return;
   }
   clearTimeout(timer);
   isOurs = isSecret;
+  if (!isOpen()) return clear();
   timer = isSecret ? setTimeout(() => void clear(), SECONDS * 1000) : undefined;
   tell(isSecret ? moreTexts.items.copiedSecret(label, SECONDS) : moreTexts.items.copied(label));
 }

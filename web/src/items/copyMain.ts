@@ -4,14 +4,16 @@ import { tell } from "../state/notices.js";
 import { moreTexts } from "../texts/later.js";
 import { copyText } from "./copy.js";
 import { memberLabel } from "./members.js";
+import { whileOpen } from "./whileOpen.js";
 
 /** Copy the main field of an item. */
 export async function copyMain(item: Item): Promise<void> {
   const name = mainField(item);
+  const isOpen = whileOpen();
   try {
     if (!name || name === "file") throw new FieldNotFound();
     const { value, concealed } = await field(item, name);
-    await copyText(value, memberLabel(name), concealed);
+    if (isOpen()) await copyText(value, memberLabel(name), concealed);
   } catch (fault) {
     if (!(fault instanceof FieldNotFound)) throw fault;
     tell(moreTexts.items.nothingToCopy);

@@ -1,11 +1,13 @@
 // Dragging items to vaults and folders. What is dragged stays in this page: other programs are given nothing of it.
 import { useState } from "preact/hooks";
+import { onLock } from "../state/session.js";
 import type { Entry } from "./entries.js";
 import { withLater } from "./later.js";
 import { filter } from "./listState.js";
 
 const KIND = "application/x-strongroom-items";
 let dragged: readonly Entry[] = [];
+onLock(() => (dragged = []));
 
 /** Begin to drag entries. */
 export function drag(event: DragEvent, entries: readonly Entry[]): void {

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { tell } from "../state/notices.js";
 import { texts } from "../texts/en.js";
+import { whileOpen } from "./whileOpen.js";
 
 type Views = typeof import("./laterViews.js");
 
@@ -10,9 +11,10 @@ let loaded: Views | undefined;
 
 const loadLater = async (): Promise<Views> => (loaded ??= await import("./laterViews.js"));
 
-/** Do something with it, once it is loaded; where that fails, a notice says so. */
+/** Do something with it, once it is loaded, unless the app was locked meanwhile; where that fails, a notice says so. */
 export function withLater(run: (views: Views) => Promise<void>): void {
-  loadLater().then((views) => void run(views), () => tell(texts.errors.Unreachable, { kind: "fault" }));
+  const isOpen = whileOpen();
+  loadLater().then((views) => void (isOpen() && run(views)), () => tell(texts.errors.Unreachable, { kind: "fault" }));
 }
 
 /** What was loaded; undefined until then, and "fault" where that failed. */
