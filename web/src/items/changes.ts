@@ -1,15 +1,16 @@
 // Changes of documents on this device, and how the last one is undone. They are sent by the next sync.
-import { type Document, DocumentNotFound, Locked } from "@strongroom/client";
+import { type Document, DocumentNotFound, Locked, Refusal } from "@strongroom/client";
 import type { Item } from "@strongroom/client/items";
 import { fromStored, ITEMS, toStored } from "@strongroom/client/items/shapes";
-import type { ReplicaCollection } from "@strongroom/client/replica";
+import type { RefusedChange, ReplicaCollection } from "@strongroom/client/replica";
 import { tell } from "../state/notices.js";
-import { onLock, vaults } from "../state/session.js";
+import { onLock, session, vaults } from "../state/session.js";
 import { createStore, type Store } from "../state/store.js";
 import { moreTexts } from "../texts/later.js";
 import type { Entry } from "./entries.js";
 import { tellFault } from "./faults.js";
 import { movedFolders } from "./folders.js";
+import { whileOpen } from "./whileOpen.js";
 
 /** What one change did: the document before it and after it. */
 interface Step {
@@ -48,9 +49,9 @@ export function collectionOf({ vault, collection = ITEMS }: { readonly vault: st
   return found.collection(collection);
 }
 
-/** Remember a change, and tell of it with a button that undoes it. */
-function done(sentence: string, steps: readonly Step[]): void {
-  if (!steps.length) return;
+/** Remember a change, and tell of it with a button that undoes it; nothing of it where the app was locked meanwhile. */
+function done(isOpen: () => boolean, sentence: string, steps: readonly Step[]): void {
+  if (!steps.length || !isOpen()) return;
   const change = { sentence, steps };
   last.set(change);
   tell(sentence, { action: { label: moreTexts.items.undo, run: () => undo(change) } });
@@ -68,12 +69,16 @@ export async function undoLast(): Promise<void> {
 /** Undo a change, where its documents are still as it left them. */
 async function undo(change: Undoable): Promise<void> {
   if (last.getSnapshot() === change) last.set(undefined);
+  const isOpen = whileOpen();
   let left = 0;
   try {
-    for (const step of [...change.steps].reverse()) if (!(await undoStep(step))) left += 1;
-    tell(left ? moreTexts.items.undoneButFor(left) : moreTexts.items.undone, left ? { kind: "fault" } : {});
+    for (const step of [...change.steps].reverse()) {
+      if (!isOpen()) return;
+      if (!(await undoStep(step))) left += 1;
+    }
+    if (isOpen()) tell(left ? moreTexts.items.undoneButFor(left) : moreTexts.items.undone, left ? { kind: "fault" } : {});
   } catch (fault) {
-    tellFault(fault);
+    if (isOpen()) tellFault(fault);
   }
 }
 
@@ -97,70 +102,125 @@ async function undoStep({ before, after }: Step): Promise<boolean> {
 
 /** A new item in a vault. */
 export async function createItem(vault: string, item: Item): Promise<Document> {
+  const isOpen = whileOpen();
   const after = await collectionOf({ vault }).create(toStored(item) as never);
-  done(moreTexts.items.created, [{ before: undefined, after }]);
+  done(isOpen, moreTexts.items.created, [{ before: undefined, after }]);
   return after;
 }
 
 /** Another value for a document. DocumentConflict where it has changed since. */
 export async function replaceValue(before: Document, value: unknown, sentence: string = moreTexts.items.saved): Promise<Document> {
+  const isOpen = whileOpen();
   const after = await collectionOf(before).replace(before, value as never);
-  done(sentence, [{ before, after }]);
+  done(isOpen, sentence, [{ before, after }]);
   return after;
 }
 
+/** What is to be done once everything was sent, with what the server has refused. */
+type AfterSync = (refused: readonly RefusedChange[]) => Promise<Step[]>;
+
+/** What one of many changes made: its steps, and what is still to be done. */
+interface Made {
+  readonly steps: readonly Step[];
+  readonly afterSync?: AfterSync;
+}
+
 /** Do something with each of many documents; those that cannot be changed are counted. */
-async function each(found: readonly Entry[], sentence: (count: number) => string, change: (entry: Entry) => Promise<Step[]>): Promise<void> {
+async function each(found: readonly Entry[], sentence: (count: number) => string, change: (entry: Entry) => Promise<Made>): Promise<void> {
+  const isOpen = whileOpen();
   const steps: Step[] = [];
+  const later: AfterSync[] = [];
   let changed = 0;
   let fault: unknown;
+  const attempt = async (task: () => Promise<void>): Promise<void> => {
+    try {
+      await task();
+    } catch (met) {
+      fault = met;
+    }
+  };
   try {
     for (const [at, entry] of found.entries()) {
+      if (!isOpen()) return;
       if (found.length > 20) work.set({ done: at, total: found.length });
-      try {
+      await attempt(async () => {
         const made = await change(entry);
-        steps.push(...made);
-        if (made.length) changed += 1;
-      } catch (met) {
-        if (met instanceof Locked) return;
-        fault = met;
-      }
+        steps.push(...made.steps);
+        if (made.afterSync) later.push(made.afterSync);
+        else if (made.steps.length) changed += 1;
+      });
+    }
+    const refused = later.length ? await sent() : [];
+    for (const task of later) {
+      if (!isOpen()) return;
+      await attempt(async () => {
+        steps.push(...(await task(refused)));
+        changed += 1;
+      });
     }
   } finally {
     work.set(undefined);
   }
-  done(sentence(changed), steps);
+  if (!isOpen()) return;
+  done(isOpen, sentence(changed), steps);
   if (fault) tellFault(fault);
+}
+
+/** Wait until what was changed is sent; what is refused. Where the server cannot be reached, it is sent later. */
+async function sent(): Promise<readonly RefusedChange[]> {
+  const now = session.getSnapshot();
+  if (now.kind !== "open") return [];
+  await now.replica.sync().catch(() => undefined);
+  return now.replica.isClosed ? [] : now.replica.refused();
 }
 
 /** Change items; `change` gives undefined for those that stay. Items that do not fit their type stay as they are. */
 export function changeItems(found: readonly Entry[], change: (item: Item) => Item | undefined, sentence: (count: number) => string): Promise<void> {
   return each(found, sentence, async ({ document: before, item, problem }) => {
-    if (!item || problem) return [];
-    const next = change(fromStored(before.raw));
-    if (!next) return [];
-    const value = toStored(next);
-    return isSame(value, before.raw) ? [] : [{ before, after: await collectionOf(before).replace(before, value as never) }];
+    const next = item && !problem ? change(fromStored(before.raw)) : undefined;
+    return next ? replaced(before, toStored(next)) : { steps: [] };
   });
+}
+
+/** Another value for a document, if it is another. */
+async function replaced(before: Document, value: unknown): Promise<Made> {
+  return { steps: isSame(value, before.raw) ? [] : [{ before, after: await collectionOf(before).replace(before, value as never) }] };
 }
 
 /** Delete documents: they are in the trash then. */
 export const deleteEntries = (found: readonly Entry[]): Promise<void> =>
-  each(found, moreTexts.items.deletedMany, async ({ document: before }) => [{ before, after: await collectionOf(before).delete(before) }]);
+  each(found, moreTexts.items.deletedMany, async ({ document: before }) => ({ steps: [{ before, after: await collectionOf(before).delete(before) }] }));
 
 /**
  * Move items to a folder of a vault; `from` is the folder that they are taken out of, undefined for all.
  *
- * In another vault an item is a new document: it is made there first, and then deleted here. Its history stays behind.
+ * In another vault an item is a new document: it is made there first, and deleted here once the server has it. Where the
+ * server refuses it, the item stays here, and the new document is taken back. Its history stays behind.
  */
 export function moveItems(found: readonly Entry[], vault: string, folder: string, from: string | undefined): Promise<void> {
   return each(found, moreTexts.items.movedMany, async ({ document: before, item, problem }) => {
     const isHere = before.vault === vault;
-    if (!item || (problem && (isHere || folder))) return [];
+    if (!item || (problem && (isHere || folder))) return { steps: [] };
     const moved = { ...item, folders: movedFolders(item.folders ?? [], isHere ? from : undefined, folder) };
     const value = problem ? before.raw : toStored(moved);
-    if (isHere) return isSame(value, before.raw) ? [] : [{ before, after: await collectionOf(before).replace(before, value as never) }];
+    if (isHere) return replaced(before, value);
     const made = await collectionOf({ vault }).create(value as never);
-    return [{ before: undefined, after: made }, { before, after: await collectionOf(before).delete(before) }];
+    return { steps: [], afterSync: (refused) => finishMove(before, made, refused) };
   });
+}
+
+/** Delete an item whose copy is in another vault; where that cannot be, take the copy back. */
+async function finishMove(before: Document, made: Document, refused: readonly RefusedChange[]): Promise<Step[]> {
+  const refusal = refused.find(({ vault, uid }) => vault === made.vault && uid === made.uid);
+  if (refusal) {
+    await refusal.discard();
+    throw new Refusal(moreTexts.items.notMoved(refusal.reason.sentence));
+  }
+  try {
+    return [{ before: undefined, after: made }, { before, after: await collectionOf(before).delete(before) }];
+  } catch (fault) {
+    const there = collectionOf(made);
+    await there.delete(await there.get(made.uid));
+    throw fault;
+  }
 }

@@ -630,6 +630,8 @@ export const moreTexts = {
     nothingToUndo: "There is nothing to undo.",
     deletedMany: (count: number) => `${counted(count, "item", "items")} moved to the trash.`,
     movedMany: (count: number) => `${counted(count, "item", "items")} moved.`,
+    notMoved: (reason: string) => `An item was not moved to the other vault, and stays where it was. ${reason}`,
+    otherVault: "Another vault has this name by now. Nothing was changed: look at the vaults, and try again.",
     changedMany: (count: number) => `${counted(count, "item", "items")} changed.`,
     favorited: (count: number) => `${counted(count, "favourite", "favourites")} added.`,
     unfavorited: (count: number) => `${counted(count, "favourite", "favourites")} less.`,
