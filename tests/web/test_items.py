@@ -20,7 +20,7 @@ from strongroom.items import (
     Totp,
     field,
 )
-from strongroom.items.types import Address, File, FileContent, Item, PersonName
+from strongroom.items.types import Address, Field, File, FileContent, Item, PersonName
 from tests.contract.harness import Server, on_a_file
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.stage import Person, choose, row, wait_for, wide
@@ -198,6 +198,98 @@ def test_the_clipboard_is_cleared(server: Server, person: Person, make_pages: Ma
     expect(page.get_by_role("button", name="Unlock", exact=True)).to_be_visible()
     wait_for(lambda: _clipboard(page, "Password") == "")
     assert "GitHub" not in page.content()
+
+
+@on_a_file
+def test_what_ends_after_a_lock_leaves_nothing(server: Server, person: Person, make_pages: MakePages) -> None:
+    """A copy that is under way is cleared, and a change that is under way is neither told nor kept for an undo."""
+    person.login_item()
+    pages = make_pages(server)
+    page = person.log_in(pages)
+    choose(page, "GitHub")
+    page.evaluate(
+        """() => {
+      Object.assign(window, { copied: [], ended: 0 });
+      const gate = new Promise((open) => (window.openGate = open));
+      navigator.clipboard.writeText = async (text) => {
+        if (text) await gate;
+        window.copied.push(text);
+      };
+      const { set } = Object.getOwnPropertyDescriptor(IDBTransaction.prototype, "oncomplete");
+      Object.defineProperty(IDBTransaction.prototype, "oncomplete", {
+        set(run) {
+          set.call(this, async (event) => {
+            if (this.mode === "readwrite") await gate;
+            run(event);
+            setTimeout(() => (window.ended += 1), 200);
+          });
+        },
+      });
+    }"""
+    )
+    page.get_by_role("button", name="Copy Password").click()
+    page.get_by_role("button", name="Mark as favourite").click()
+    page.get_by_role("button", name="Lock").first.click()
+    expect(page.get_by_role("button", name="Unlock", exact=True)).to_be_visible()
+    page.evaluate("window.openGate()")
+    wait_for(lambda: page.evaluate("window.ended") > 0)
+    assert page.evaluate("window.copied") == ["correct horse", ""]
+    for told in ("The clipboard is cleared", "1 favourite added"):
+        expect(page.get_by_text(told)).to_have_count(0)
+
+
+@on_a_file
+def test_fields_and_files_of_the_editor_keep_their_places(person: Person, pages: Pages) -> None:
+    """No secret is revealed in the place of another; two additions of files at once both count; nothing is a password."""
+    fields = [Field(label=f"PIN {at}", value=f"hidden-{at}", type="concealed-string") for at in range(3)]
+    person.login_item(fields=fields, files=[FileContent(name="a.png", content=PNG), FileContent(name="b.png", content=PNG)])
+    page = person.log_in(pages)
+    choose(page, "GitHub")
+    page.get_by_role("button", name="Show PIN 1").click()
+    expect(page.locator(".itemView")).to_contain_text("hidden-1")
+    document = person.items.find("GitHub")
+    document.value.fields = fields[:1] + fields[2:]
+    person.items.replace(document, document.value)
+    expect(page.locator(".itemView")).not_to_contain_text("PIN 1")
+    expect(page.locator(".itemView")).not_to_contain_text("hidden-2")
+
+    page.get_by_role("button", name="Edit").click()
+    expect(page.locator(".itemEditor input[type=password]")).to_have_count(0)
+    lines = page.locator(".customField")
+    lines.nth(0).get_by_role("button", name="Show Value").click()
+    expect(lines.locator(".masked")).to_have_count(1)
+    lines.nth(1).get_by_role("button", name="Move PIN 2 up").click()
+    expect(lines.nth(0).locator(".masked")).to_have_value("hidden-2")
+    lines.nth(1).get_by_role("button", name="Remove PIN 0").click()
+    expect(lines.locator(".masked")).to_have_value("hidden-2")
+    lines.get_by_role("button", name="Show Value").click()
+    expect(lines.locator(".masked")).to_have_count(0)
+    page.evaluate(
+        """() => {
+      Object.defineProperty(document, "hidden", { configurable: true, value: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    )
+    expect(lines.locator(".masked")).to_have_count(1)
+
+    page.get_by_role("button", name="Show a.png").click()
+    expect(page.locator(".picture")).to_have_count(1)
+    page.get_by_role("button", name="Remove a.png").click()
+    expect(page.locator(".picture")).to_have_count(0)
+    page.evaluate(
+        """() => {
+      const input = document.querySelector("input[type=file]");
+      for (const name of ["one", "two"]) {
+        const chosen = new DataTransfer();
+        chosen.items.add(new File(["x"], name));
+        input.files = chosen.files;
+        input.dispatchEvent(new Event("change", { bubbles: true }));
+      }
+    }"""
+    )
+    page.get_by_role("button", name="Save", exact=True).click()
+    wait_for(lambda: len(person.items.find("GitHub").value.files) == 3)
+    assert [file.name for file in person.items.find("GitHub").value.files] == ["b.png", "one", "two"]
 
 
 @on_a_file

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from strongroom.items import Login
+from strongroom.items.types import Field
 from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
@@ -129,6 +130,59 @@ def test_two_browsers_and_a_python_device_in_conflict(server: Server, person: Pe
     names = sorted(doc.value.username for doc in person.items.list() if doc.value.title == "both")  # type: ignore[attr-defined]
     assert names == ["mine", "of the other browser"]
     assert _login(person, "theirs").username == "of python"
+
+
+@on_a_file
+def test_each_choice_of_a_conflict_is_its_own(server: Server, person: Person, make_pages: MakePages) -> None:
+    """Fields of the same name, and the same field of two items, are chosen apart; two types are not mixed by field."""
+    for title in ("one", "two"):
+        person.login_item(title, fields=[Field(label="PIN", value="was 1"), Field(label="PIN", value="was 2")])
+    other = person.login_item("other kind")
+    pages = make_pages(server, service_workers="block")
+    page = person.log_in(pages)
+    page.goto(f"{pages.url}/app/#/conflicts")
+    expect(page.get_by_text("There are no conflicts")).to_be_visible()
+    page.goto(f"{pages.url}/app/#/items")
+    choose(page, "one")
+    pages.context.set_offline(True)
+    for title in ("one", "two"):
+        choose(page, title)
+        page.get_by_role("button", name="Edit").click()
+        for at in range(2):
+            page.get_by_role("textbox", name="Value").nth(at).fill(f"mine {at + 1}")
+        page.get_by_role("button", name="Save", exact=True).click()
+        expect(page.locator(".itemView")).to_contain_text("mine 2")
+        _change(person, title, fields=[Field(label="PIN", value="theirs 1"), Field(label="PIN", value="theirs 2")])
+    choose(page, "other kind")
+    _edit(page, Username="mine")
+    collection = person.client.vault("Personal").collection("items")
+    collection.replace(collection.get(other), {"type": "note", "title": "other kind", "notes": "theirs"})
+    pages.context.set_offline(False)
+    pages.forgive(OFFLINE)
+    pages.forgive(BLOCKED)
+    page.goto(f"{pages.url}/app/#/conflicts")
+    expect(page.locator(".conflict")).to_have_count(3)
+    cards = [page.get_by_role("region", name=title) for title in ("one", "two")]
+    for card in cards:
+        expect(card.get_by_role("radio", name="Elsewhere")).to_have_count(2)
+    cards[0].get_by_role("radio", name="Elsewhere").nth(1).check()
+    cards[1].get_by_role("radio", name="Elsewhere").nth(0).check()
+    for card, chosen in zip(cards, ([False, True], [True, False]), strict=True):
+        for at, is_theirs in enumerate(chosen):
+            expect(card.get_by_role("radio", name="Elsewhere").nth(at)).to_be_checked(checked=is_theirs)
+            expect(card.get_by_role("radio", name="This device").nth(at)).to_be_checked(checked=not is_theirs)
+    card = page.get_by_role("region", name="other kind")
+    expect(card.get_by_role("button", name="Save the choice")).to_have_count(0)
+    card.get_by_role("button", name="Keep theirs").click()
+    for card in cards:
+        card.get_by_role("button", name="Save the choice").click()
+    expect(page.get_by_text("There are no conflicts")).to_be_visible()
+    wait_for(lambda: all(person.items.find(title).version == 3 for title in ("one", "two")))
+    assert [[field.value for field in _login(person, title).fields] for title in ("one", "two")] == [
+        ["mine 1", "theirs 2"],
+        ["theirs 1", "mine 2"],
+    ]
+    assert collection.get(other).value == {"type": "note", "title": "other kind", "notes": "theirs"}
 
 
 @on_a_file

@@ -3,12 +3,12 @@ import type { Difference, FieldValue } from "@strongroom/client/items";
 import { IconButton } from "../components/iconButton.js";
 import { moreTexts } from "../texts/later.js";
 import { LongText, ShownText, useReveal } from "./fieldRow.js";
-import { memberLabel } from "./members.js";
+import { memberLabel, partLabel } from "./members.js";
 import { cut, sizeText } from "./shownText.js";
 
 /** What a field is called: its section and its name. */
 export const fieldLabel = ({ section, name }: { readonly section: string; readonly name: string }): string =>
-  [section && ((moreTexts.items.parts as Readonly<Record<string, string>>)[section] ?? section), memberLabel(name) || moreTexts.items.unnamedField].filter(Boolean).join(" · ");
+  [section && partLabel(section), memberLabel(name) || moreTexts.items.unnamedField].filter(Boolean).join(" · ");
 
 /** The value of a field, a file by its size. */
 export function valueOf(field: FieldValue | undefined): string {
@@ -25,7 +25,7 @@ export function Differences({ found }: { found: readonly Difference[] }) {
         <thead>
           <tr><th scope="col">{moreTexts.time.field}</th><th scope="col">{moreTexts.time.before}</th><th scope="col">{moreTexts.time.after}</th><td /></tr>
         </thead>
-        <tbody>{found.map((one, at) => <Line key={`${one.path}${at}`} difference={one} />)}</tbody>
+        <tbody>{found.map((one) => <Line key={one.key} difference={one} />)}</tbody>
       </table>
     </div>
   );

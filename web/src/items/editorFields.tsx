@@ -7,8 +7,9 @@ import { IconButton } from "../components/iconButton.js";
 import { Select } from "../components/select.js";
 import { TextField } from "../components/textField.js";
 import { moreTexts } from "../texts/later.js";
+import { useReveal } from "./fieldRow.js";
 import { GeneratorDialog, StrengthMeter } from "./generator.js";
-import { memberLabel, type MemberKind } from "./members.js";
+import { memberLabel, type MemberKind, textAt } from "./members.js";
 
 interface ValueProps {
   label: string;
@@ -39,7 +40,7 @@ export function PlainField({ label, value, onInput, autoFocus, isLines = false, 
 export function SecretField({ label, value, onInput, isLines = false, canGenerate = false, fault }: ValueProps & { isLines?: boolean; canGenerate?: boolean; fault?: string | undefined }) {
   const id = useId();
   const [isLong] = useState(isLines || value.includes("\n"));
-  const [isShown, setShown] = useState(false);
+  const [isShown, setShown] = useReveal();
   const [isGenerating, setGenerating] = useState(false);
   const shared = {
     id, value, spellcheck: false, autoComplete: "off", autoCapitalize: "off" as const,
@@ -53,7 +54,7 @@ export function SecretField({ label, value, onInput, isLines = false, canGenerat
         {isLong ? (
           <textarea {...shared} class={isShown ? "input mono" : "input mono masked"} rows={rowsOf(value, 2)} onInput={(event) => onInput(event.currentTarget.value)} />
         ) : (
-          <input {...shared} class={isShown ? "input mono" : "input"} type={(isShown ? "text" : "password") as "password"} onInput={(event) => onInput(event.currentTarget.value)} />
+          <input {...shared} class={isShown ? "input mono" : "input mono masked"} type="text" onInput={(event) => onInput(event.currentTarget.value)} />
         )}
         <IconButton icon={isShown ? "eyeOff" : "eye"} label={isShown ? moreTexts.items.hide(label) : moreTexts.items.reveal(label)} isPressed={isShown} onClick={() => setShown(!isShown)} />
         {canGenerate && <IconButton icon="sync" label={moreTexts.items.generate(label)} onClick={() => setGenerating(true)} />}
@@ -133,19 +134,25 @@ const KINDS = ["string", "concealed-string", "email", "number", "date", "boolean
 /** The fields that a person has added. */
 export function CustomFields({ fields, onChange }: { fields: readonly Field[]; onChange: (fields: Field[]) => void }) {
   const set = (at: number, changed: Partial<Field>): void => onChange(fields.map((field, place) => (place === at ? { ...field, ...changed } : field)));
-  const swap = (at: number): void => onChange(fields.map((field, place) => (place === at ? fields[at - 1] : place === at - 1 ? fields[at] : field) as Field));
+  const [keys, setKeys] = useState<readonly number[]>(() => fields.map((_, at) => at)); // no field takes the place of another
+  const arrange = (order: readonly number[]): void => {
+    setKeys(order.map((at) => keys[at] ?? nextKey));
+    onChange(order.map((at) => fields[at] ?? { label: "", value: "" }));
+  };
+  const nextKey = Math.max(-1, ...keys) + 1;
+  const places = fields.map((_, at) => at);
   return (
     <section class="itemSection">
       <h2>{moreTexts.items.moreFields}</h2>
       {fields.map(({ label = "", value = "", type = "string", section = "" }, at) => (
-        <fieldset class="customField" key={at}>
+        <fieldset class="customField" key={keys[at]}>
           <legend class="visuallyHidden">{label || moreTexts.items.unnamedField}</legend>
           <div class="pair">
             <TextField label={moreTexts.items.fieldLabel} value={label} onInput={(typed) => set(at, { label: typed })} />
             <Select
               label={moreTexts.items.kind}
               value={type}
-              choices={[...new Set([...KINDS, type])].map((kind) => [kind, (moreTexts.items.fieldTypes as Readonly<Record<string, string>>)[kind] ?? kind.slice(0, 40)])}
+              choices={[...new Set([...KINDS, type])].map((kind) => [kind, textAt(moreTexts.items.fieldTypes, kind) ?? kind.slice(0, 40)])}
               onChange={(kind) => set(at, { type: kind })}
             />
           </div>
@@ -157,13 +164,13 @@ export function CustomFields({ fields, onChange }: { fields: readonly Field[]; o
           <div class="pair">
             <TextField label={moreTexts.items.fieldSection} value={section} onInput={(typed) => set(at, { section: typed })} />
             <div class="row end">
-              <IconButton icon="up" label={moreTexts.items.moveUp(label)} isDisabled={at === 0} onClick={() => swap(at)} />
-              <IconButton icon="trash" label={moreTexts.items.remove(label || moreTexts.items.unnamedField)} onClick={() => onChange(fields.filter((_, place) => place !== at))} />
+              <IconButton icon="up" label={moreTexts.items.moveUp(label)} isDisabled={at === 0} onClick={() => arrange([...places.slice(0, at - 1), at, at - 1, ...places.slice(at + 1)])} />
+              <IconButton icon="trash" label={moreTexts.items.remove(label || moreTexts.items.unnamedField)} onClick={() => arrange(places.filter((place) => place !== at))} />
             </div>
           </div>
         </fieldset>
       ))}
-      <Button icon="add" onClick={() => onChange([...fields, { label: "", value: "" }])}>{moreTexts.items.addField}</Button>
+      <Button icon="add" onClick={() => arrange([...places, places.length])}>{moreTexts.items.addField}</Button>
     </section>
   );
 }

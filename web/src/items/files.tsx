@@ -31,11 +31,21 @@ function download(file: FileContent, name: string): void {
   saveFile(safe, new Blob([fileData(file)], { type: "application/octet-stream" }));
 }
 
+const keys = new WeakMap<FileContent, number>();
+let lastKey = 0;
+
+/** The key of a file: no other file takes its place in the page. */
+function keyOf(file: FileContent): number {
+  const key = keys.get(file) ?? ++lastKey;
+  keys.set(file, key);
+  return key;
+}
+
 /** The files of an item. */
-export function Files({ files, onRemove }: { files: readonly FileContent[]; onRemove?: ((at: number) => void) | undefined }) {
+export function Files({ files, onRemove }: { files: readonly FileContent[]; onRemove?: ((file: FileContent) => void) | undefined }) {
   return (
     <ul class="files">
-      {files.map((file, at) => <FileLine key={at} file={file} onRemove={onRemove && (() => onRemove(at))} />)}
+      {files.map((file) => <FileLine key={keyOf(file)} file={file} onRemove={onRemove && (() => onRemove(file))} />)}
     </ul>
   );
 }

@@ -1,6 +1,6 @@
 // The editor of an item. What it does not know of an item, it keeps.
 import { type Document, DocumentConflict } from "@strongroom/client";
-import { differences, fromStored, type Item, type ItemType, merge, type OneTimeCode, toStored, TYPES } from "@strongroom/client/items";
+import { differences, type FileContent, fromStored, type Item, type ItemType, merge, type OneTimeCode, toStored, TYPES } from "@strongroom/client/items";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Confirm } from "../components/confirm.js";
@@ -19,7 +19,7 @@ import type { Entry } from "./entries.js";
 import { changeSentence } from "./faults.js";
 import { AddFiles, Files, MOST_BYTES } from "./files.js";
 import { filter } from "./listState.js";
-import { MEMBERS, memberLabel, PARTS } from "./members.js";
+import { MEMBERS, memberLabel, partLabel, PARTS } from "./members.js";
 import { typeIcon, typeLabel } from "./types.js";
 import { oneLine, sizeText } from "./shownText.js";
 
@@ -58,6 +58,10 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
   const change = (changed: Members): void => {
     setFault(undefined);
     setDraft((now) => ({ ...now, item: { ...now.item, ...changed } as Item }));
+  };
+  const changeFiles = (make: (files: readonly FileContent[]) => FileContent[]): void => {
+    setFault(undefined);
+    setDraft((now) => ({ ...now, item: { ...now.item, files: make(now.item.files ?? []) } }));
   };
   const restart = (next: Draft): void => {
     setDraft(next);
@@ -139,8 +143,8 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
         <CustomFields fields={item.fields ?? []} onChange={(fields) => change({ fields })} />
         <section class="itemSection">
           <h2>{moreTexts.items.files}</h2>
-          {item.files && item.files.length > 0 && <Files files={item.files} onRemove={(at) => change({ files: item.files?.filter((_, place) => place !== at) })} />}
-          <AddFiles bytes={bytes} onRefuse={setFault} onAdd={(files) => change({ files: [...(item.files ?? []), ...files] })} />
+          {item.files && item.files.length > 0 && <Files files={item.files} onRemove={(removed) => changeFiles((files) => files.filter((one) => one !== removed))} />}
+          <AddFiles bytes={bytes} onRefuse={setFault} onAdd={(added) => changeFiles((files) => [...files, ...added])} />
           <p class="hint">{moreTexts.items.sizeOf(sizeText(bytes), sizeText(MOST_BYTES))}</p>
         </section>
         <section class="itemSection">
@@ -180,7 +184,7 @@ function PartFields({ part, names, value, onChange }: { part: string; names: rea
   };
   return (
     <details class="part" open={isOpen}>
-      <summary>{(moreTexts.items.parts as Readonly<Record<string, string>>)[part] ?? part}</summary>
+      <summary>{partLabel(part)}</summary>
       <div class="partFields">
         {names.map((name) => (
           <PlainField key={name} label={memberLabel(name)} value={textOf(value?.[name])} isLines={name === "streetAddress"} onInput={(typed) => set(name, typed)} />

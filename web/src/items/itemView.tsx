@@ -20,7 +20,7 @@ import { Files } from "./files.js";
 import { pathText } from "./folders.js";
 import { Json } from "./jsonDocument.js";
 import { isShownAsMarkdown, Markdown, OuterLink, safeAddress } from "./markdown.js";
-import { MEMBERS, memberLabel, type MemberKind, PARTS } from "./members.js";
+import { MEMBERS, memberLabel, type MemberKind, partLabel, PARTS } from "./members.js";
 import { MoveDialog } from "./moveDialog.js";
 import { OneTimeCode } from "./oneTimeCode.js";
 import { cut, oneLine, timeText } from "./shownText.js";
@@ -145,13 +145,13 @@ export function ItemBody({ item }: { item: Item }) {
       {sections.map((section) => (
         <Section key={section} title={section || moreTexts.items.moreFields}>
           {fields.filter((field) => (field.section ?? "") === section).map(({ label = "", value = "", type }, at) => (
-            <FieldRow key={at} label={label || moreTexts.items.unnamedField} value={value} isSecret={isConcealed(type)} />
+            <FieldRow key={JSON.stringify([at, label, value])} label={label || moreTexts.items.unnamedField} value={value} isSecret={isConcealed(type)} />
           ))}
         </Section>
       ))}
       {rest.length > 0 && (
         <Section title={moreTexts.items.credentials}>
-          {rest.map((field, at) => <FieldRow key={at} label={`${field.section} · ${memberLabel(field.name)}`} value={field.value} isSecret={field.concealed} />)}
+          {rest.map((field, at) => <FieldRow key={JSON.stringify([at, field.path, field.value])} label={`${field.section} · ${memberLabel(field.name)}`} value={field.value} isSecret={field.concealed} />)}
         </Section>
       )}
       {files.length > 0 && (
@@ -208,7 +208,7 @@ function Part({ part, value }: { part: string; value: unknown }) {
   const found = (PARTS[part] ?? []).filter((name) => typeof held[name] === "string" && held[name]);
   if (!found.length) return null;
   return (
-    <Section title={(moreTexts.items.parts as Readonly<Record<string, string>>)[part] ?? part}>
+    <Section title={partLabel(part)}>
       {found.map((name) => <FieldRow key={name} label={memberLabel(name)} value={held[name] as string} />)}
     </Section>
   );

@@ -37,6 +37,11 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
   license: ["licenseNumber", "licenseClass", "fullName", "birthDate", "issueDate", "expiryDate", "issuingAuthority", "territory", "country"],
 };
 
+/** The text of a name that may come from anywhere, if there is one. */
+export const textAt = (texts: Readonly<Record<string, string>>, name: string): string | undefined => (Object.hasOwn(texts, name) ? texts[name] : undefined);
+
 /** What a member is called. */
-export const memberLabel = (name: string): string =>
-  (moreTexts.items.members as Readonly<Record<string, string>>)[name] ?? name;
+export const memberLabel = (name: string): string => textAt(moreTexts.items.members, name) ?? name;
+
+/** What a part of an identity is called. */
+export const partLabel = (part: string): string => textAt(moreTexts.items.parts, part) ?? part;

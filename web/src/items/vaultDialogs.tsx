@@ -17,6 +17,7 @@ import { changeSentence } from "./faults.js";
 import { isWithin, pathText, renamedFolders, typedPath } from "./folders.js";
 import { showPlace } from "./listState.js";
 import { oneLine } from "./shownText.js";
+import { vaultMeant } from "./vaultMeant.js";
 
 /** What a dialogue of the navigation is about. */
 export type Asked =
@@ -48,7 +49,7 @@ function NameVault({ vault, onClose }: { vault?: ReplicaVault; onClose: () => vo
     setBusy(true);
     try {
       if (vault) {
-        await (await client.vault(vault.name)).rename(wanted);
+        await (await vaultMeant(client, vault)).rename(wanted);
         await vaultsChanged();
         tell(moreTexts.items.vaultRenamed);
       } else {
@@ -90,7 +91,7 @@ function DeleteVault({ vault, onClose }: { vault: ReplicaVault; onClose: () => v
   const remove = async (): Promise<void> => {
     setBusy(true);
     try {
-      await (await client.vault(name)).delete();
+      await (await vaultMeant(client, vault)).delete();
       await replica.sync();
       await vaultsChanged();
       showPlace({});

@@ -2,7 +2,7 @@
 import { DocumentConflict } from "@strongroom/client";
 import { type Clash, type Difference, differences, type FieldValue, fromStored, type Item, ITEMS, merge, toStored } from "@strongroom/client/items";
 import { type BlobConflict, type Conflict, keepBoth, keepMine, keepTheirs, merged, type Resolver } from "@strongroom/client/replica";
-import { useMemo, useState } from "preact/hooks";
+import { useId, useMemo, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { EmptyState } from "../components/emptyState.js";
 import { Icon } from "../components/icon.js";
@@ -13,6 +13,7 @@ import { tellFault } from "../items/faults.js";
 import { LongText, ShownText, useReveal } from "../items/fieldRow.js";
 import { Json } from "../items/jsonDocument.js";
 import { cut, oneLine, timeText } from "../items/shownText.js";
+import { vaultMeant } from "../items/vaultMeant.js";
 import { tell } from "../state/notices.js";
 import { syncNow, useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
@@ -60,7 +61,7 @@ function ConflictCard({ conflict }: { conflict: Conflict }) {
   const [isBusy, setBusy] = useState(false);
   const title = entryOf(mine.deleted ? theirs : mine).title || texts.items.untitled;
   const vault = known.find(({ uid }) => uid === conflict.vault)?.name ?? "";
-  const canMerge = collection === ITEMS && !mine.deleted && !theirs.deleted;
+  const sides = useMemo(() => (collection === ITEMS && !mine.deleted && !theirs.deleted ? itemsOf(mine.raw, theirs.raw) : undefined), [mine, theirs]);
   const run = async (how: Resolver): Promise<void> => {
     setBusy(true);
     await decide(conflict, how);
@@ -73,8 +74,8 @@ function ConflictCard({ conflict }: { conflict: Conflict }) {
         <p class="muted small"><ShownText text={oneLine(vault, 60)} /> · {moreTexts.time.mine}: {timeText(mine.updatedAt)} · {moreTexts.time.theirs}: {timeText(theirs.updatedAt)}</p>
       </header>
       {needsManualResolution && <p class="notice warning"><Icon name="warning" />{moreTexts.time.oldServer}</p>}
-      {canMerge ? (
-        <FieldChoice base={base && !base.deleted ? fromStored(base.raw) : undefined} mine={fromStored(mine.raw)} theirs={fromStored(theirs.raw)} isBusy={isBusy} onSave={(item) => void run(() => merged(toStored(item)))} />
+      {sides ? (
+        <FieldChoice base={base && !base.deleted ? fromStored(base.raw) : undefined} {...sides} isBusy={isBusy} onSave={(item) => void run(() => merged(toStored(item)))} />
       ) : (
         <div class="sides three">
           {([["base", base], ["mine", mine], ["theirs", theirs]] as const).map(([name, document]) => (
@@ -93,6 +94,15 @@ function ConflictCard({ conflict }: { conflict: Conflict }) {
     </section>
   );
 }
+
+/** Two items, if they can be compared field by field: both fit their type, and it is the same. */
+function itemsOf(one: unknown, other: unknown): { mine: Item; theirs: Item } | undefined {
+  const [mine, theirs] = [fromStored(one), fromStored(other)];
+  const isSameType = typeNameOf(mine) === typeNameOf(theirs);
+  return isSameType && !("problem" in mine && mine.problem) && !("problem" in theirs && theirs.problem) ? { mine, theirs } : undefined;
+}
+
+const typeNameOf = (item: Item): string => (item.type === "" ? item.typeName : item.type);
 
 /** One side of a conflict that is not chosen field by field: an item by its title, for it may hold secrets. */
 function SideValue({ raw, isItem }: { raw: unknown; isItem: boolean }) {
@@ -117,12 +127,13 @@ interface FieldChoiceProps {
 
 /** The fields that differ. Those that both sides changed are chosen; of the others, the side counts that changed them. */
 function FieldChoice({ base, mine, theirs, isBusy, onSave }: FieldChoiceProps) {
+  const id = useId();
   const [chosen, setChosen] = useState<ReadonlyMap<string, Side>>(new Map());
   const both = useMemo(() => merge(base, mine, theirs), [base, mine, theirs]);
   const differing = useMemo(() => differences(mine, theirs), [mine, theirs]);
-  const save = (): void => onSave(merge(base, mine, theirs, ({ path }) => chosen.get(path) ?? "mine").item);
-  const clashOf = ({ path }: Difference): Clash | undefined => both.clashes.find((clash) => clash.path === path);
-  const changedHere = useMemo(() => new Set(base ? differences(base, mine).map(({ path }) => path) : []), [base, mine]);
+  const save = (): void => onSave(merge(base, mine, theirs, ({ key }) => chosen.get(key) ?? "mine").item);
+  const clashOf = ({ key }: Difference): Clash | undefined => both.clashes.find((clash) => clash.key === key);
+  const changedHere = useMemo(() => new Set(base ? differences(base, mine).map(({ key }) => key) : []), [base, mine]);
   const sure = differing.filter((one) => !clashOf(one)).length;
   return (
     <>
@@ -134,17 +145,18 @@ function FieldChoice({ base, mine, theirs, isBusy, onSave }: FieldChoiceProps) {
             </tr>
           </thead>
           <tbody>
-            {differing.map((one, at) => {
+            {differing.map((one) => {
               const clash = clashOf(one);
-              const was = clash ? clash.base : changedHere.has(one.path) ? one.after : one.before;
-              const side: Side = clash ? (chosen.get(one.path) ?? "mine") : changedHere.has(one.path) || !base ? "mine" : "theirs";
+              const was = clash ? clash.base : changedHere.has(one.key) ? one.after : one.before;
+              const side: Side = clash ? (chosen.get(one.key) ?? "mine") : changedHere.has(one.key) || !base ? "mine" : "theirs";
               return (
                 <ChoiceLine
-                  key={`${one.path} ${at}`}
+                  key={one.key}
+                  group={`${id} ${one.key}`}
                   difference={one}
                   base={base ? was : undefined}
                   side={side}
-                  onChoose={clash && ((next) => setChosen((before) => new Map(before).set(one.path, next)))}
+                  onChoose={clash && ((next) => setChosen((before) => new Map(before).set(one.key, next)))}
                 />
               );
             })}
@@ -158,6 +170,8 @@ function FieldChoice({ base, mine, theirs, isBusy, onSave }: FieldChoiceProps) {
 }
 
 interface ChoiceLineProps {
+  /** The name of its radio buttons, which no other line of the page has. */
+  group: string;
   /** `before` is mine, `after` theirs. */
   difference: Difference;
   base: FieldValue | undefined;
@@ -166,7 +180,7 @@ interface ChoiceLineProps {
   onChoose: ((side: Side) => void) | undefined;
 }
 
-function ChoiceLine({ difference, base, side, onChoose }: ChoiceLineProps) {
+function ChoiceLine({ group, difference, base, side, onChoose }: ChoiceLineProps) {
   const { concealed, before: mine, after: theirs } = difference;
   const [isShown, setShown] = useReveal();
   const isHidden = concealed && mine?.type !== "file" && theirs?.type !== "file";
@@ -175,7 +189,7 @@ function ChoiceLine({ difference, base, side, onChoose }: ChoiceLineProps) {
     <td class={side === name ? "chosen" : ""} data-side={moreTexts.time[name]}>
       {onChoose ? (
         <label class="choice">
-          <input type="radio" name={difference.path} checked={side === name} aria-label={`${moreTexts.time.choose(label)}: ${moreTexts.time[name]}`} onChange={() => onChoose(name)} />
+          <input type="radio" name={group} checked={side === name} aria-label={`${moreTexts.time.choose(label)}: ${moreTexts.time[name]}`} onChange={() => onChoose(name)} />
           <Value field={field} isHidden={isHidden && !isShown} />
         </label>
       ) : (
@@ -211,7 +225,7 @@ function BlobCard({ conflict }: { conflict: BlobConflict }) {
     setBusy(true);
     try {
       if (isMine) {
-        const { blob } = await client.vault(name);
+        const { blob } = await vaultMeant(client, { uid: conflict.vault, name });
         await blob.put(conflict.mine, { after: await blob.get() });
       }
       await conflict.discard();

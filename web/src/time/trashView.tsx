@@ -12,6 +12,8 @@ import { changeSentence, tellFault } from "../items/faults.js";
 import { ShownText } from "../items/fieldRow.js";
 import { typeIcon } from "../items/types.js";
 import { oneLine, timeText } from "../items/shownText.js";
+import { vaultMeant } from "../items/vaultMeant.js";
+import { whileOpen } from "../items/whileOpen.js";
 import { tell } from "../state/notices.js";
 import { useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
@@ -43,7 +45,7 @@ export function TrashView(_: { parts: readonly string[] }) {
     }
   };
   useEffect(() => void read(), [syncedAt]);
-  const collection = async ({ vault, collection: name }: Document) => (await client.vault(nameOf(vault))).collection(name);
+  const collection = async ({ vault, collection: name }: Document) => (await vaultMeant(client, { uid: vault, name: nameOf(vault) })).collection(name);
   const attempt = async (task: () => Promise<void>): Promise<void> => {
     setBusy(true);
     try {
@@ -67,9 +69,25 @@ export function TrashView(_: { parts: readonly string[] }) {
     });
   const empty = (): Promise<void> =>
     attempt(async () => {
+      const isOpen = whileOpen();
       let count = 0;
-      for (const vault of await client.vaults()) count += await vault.trash.empty();
-      tell(moreTexts.time.emptied(count));
+      let fault: unknown;
+      const opened = new Map<string, Awaited<ReturnType<typeof collection>>>();
+      for (const document of found ?? []) { // those that are listed: what was deleted since stays
+        try {
+          const place = `${document.vault} ${document.collection}`;
+          const inside = opened.get(place) ?? (await collection(document));
+          opened.set(place, inside);
+          await inside.purge(document);
+          count += 1;
+        } catch (met) {
+          if (!isOpen()) return;
+          fault = met; // such as of one that was restored meanwhile
+        }
+      }
+      if (!isOpen()) return;
+      if (count) tell(moreTexts.time.emptied(count));
+      if (fault) tellFault(fault);
     });
   return (
     <div class="page">
