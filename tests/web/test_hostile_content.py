@@ -165,7 +165,13 @@ def _filled(line: str) -> str:
 @on_a_file
 def test_no_note_keeps_the_page_busy(person: Person, pages: Pages) -> None:
     """Lines made so that an expression which goes back and forth in them would take minutes are shown at once."""
-    lines = ["# a" + " " * 800 + "b", "# " + " " * 200 + "\u2028", "`" * 20_000, "https://" + "." * 1500 + "a", "**a " * 2000]
+    lines = [
+        "# a" + " " * 800 + "b",
+        "# " + " " * 200 + "\u2028",
+        "`" * 20_000,
+        "https://" + "." * 1500 + "a",
+        "**a " * 2000,
+    ]
     notes = [person.items.create(Note(title=f"slow {at}", notes=_filled(line))) for at, line in enumerate(lines)]
     page = person.log_in(pages)
     expect(rows(page)).to_have_count(len(notes))

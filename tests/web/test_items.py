@@ -240,9 +240,11 @@ def test_what_ends_after_a_lock_leaves_nothing(server: Server, person: Person, m
 
 @on_a_file
 def test_fields_and_files_of_the_editor_keep_their_places(person: Person, pages: Pages) -> None:
-    """No secret is revealed in the place of another; two additions of files at once both count; nothing is a password."""
+    """No secret is revealed in the place of another; two additions of files at once both count."""
     fields = [Field(label=f"PIN {at}", value=f"hidden-{at}", type="concealed-string") for at in range(3)]
-    person.login_item(fields=fields, files=[FileContent(name="a.png", content=PNG), FileContent(name="b.png", content=PNG)])
+    person.login_item(
+        fields=fields, files=[FileContent(name="a.png", content=PNG), FileContent(name="b.png", content=PNG)]
+    )
     page = person.log_in(pages)
     choose(page, "GitHub")
     page.get_by_role("button", name="Show PIN 1").click()

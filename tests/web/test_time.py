@@ -300,3 +300,23 @@ def test_a_full_quota(small: Server, make_pages: MakePages) -> None:
         expect(page.get_by_text("Everything is sent").first).to_be_visible()
         assert len(person.items.list()) == 3
         pages.forgive("507")
+
+
+def test_a_move_that_a_full_quota_refuses(small: Server, make_pages: MakePages) -> None:
+    """An item that does not fit into the other vault stays where it was, and a notice says so."""
+    with closing(Person(small)) as person:
+        for title in ("one", "two", "three"):
+            person.login_item(title)
+        other = person.client.items("Other", create=True)
+        pages = make_pages(small)
+        page = person.log_in(pages)
+        choose(page, "one")
+        page.keyboard.press("m")
+        page.get_by_role("dialog").get_by_label("Vault").select_option("Other")
+        page.get_by_role("dialog").get_by_role("button", name="Move").click()
+        expect(page.get_by_text("An item was not moved to the other vault")).to_be_visible()
+        expect(page.get_by_text("Everything is sent").first).to_be_visible()
+        assert sorted(one.value.title for one in person.items.list()) == ["one", "three", "two"]
+        assert other.list() == []
+        expect(row(page, "one")).to_have_count(1)
+        pages.forgive("507")
