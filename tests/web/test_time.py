@@ -315,7 +315,7 @@ def test_a_move_that_a_full_quota_refuses(small: Server, make_pages: MakePages) 
         page.get_by_role("dialog").get_by_label("Vault").select_option("Other")
         page.get_by_role("dialog").get_by_role("button", name="Move").click()
         expect(page.get_by_text("An item was not moved to the other vault")).to_be_visible()
-        expect(page.get_by_text("Everything is sent").first).to_be_visible()
+        expect(page.get_by_text("Everything is synced").first).to_be_visible()
         assert sorted(one.value.title for one in person.items.list()) == ["one", "three", "two"]
         assert other.list() == []
         expect(row(page, "one")).to_have_count(1)
