@@ -91,10 +91,10 @@ export class Client {
     await savedSessions.save(this.#core, typeof place === "string" ? sessionDatabase(place) : place);
   }
 
-  /** Delete a session that was saved from this device. It stays open on the server: `logout` ends it. */
+  /** Delete a session that was saved from this device, at once. It stays open on the server: `logout` ends it. */
   static async forget(place: string | SessionPlace = PLACE): Promise<void> {
     const found = typeof place === "string" ? (await saved()).sessionDatabase(place) : place;
-    await found.alone(() => found.delete());
+    await found.delete(); // waits for nobody: another tab may wait for the server, and writes only over what is there
   }
 
   /** Forget every key and token. The session stays open on the server, and saved if it was saved. */

@@ -36,8 +36,8 @@ export interface SessionRecord {
 export interface SessionPlace {
   /** What is saved there. */
   read(): Promise<SessionRecord | undefined>;
-  /** Replace it in one step. It is on disk when this returns. */
-  write(record: SessionRecord): Promise<void>;
+  /** Replace it in one step; with `over`, only if the record of this id is still there. It is on disk when this returns. */
+  write(record: SessionRecord, over?: string): Promise<void>;
   /** Delete it. */
   delete(): Promise<void>;
   /** Run a task while no other tab or program uses the place. */
@@ -120,7 +120,7 @@ class SavedSession implements SavedTokens {
     const account = theirs ? saved.record.account : await heldKey(this.#core, this.#place);
     const memory = isOwn ? mine.memory : merged(saved.contents.memory, mine.memory);
     const contents = { ...mine, keyring, descriptor, memory };
-    await this.#place.write(await sealedRecord(this.#place, { ...saved.record, account }, contents));
+    await this.#place.write(await sealedRecord(this.#place, { ...saved.record, account }, contents), this.#record.id);
     if (isOwn) this.#memory = JSON.stringify(mine.memory);
   }
 }

@@ -34,7 +34,15 @@ async function within<T>(mode: IDBTransactionMode, task: (store: IDBObjectStore)
 export const sessionDatabase = (name: string): SessionPlace => ({
   keepsKeys: true,
   read: () => within<SessionRecord | undefined>("readonly", (store) => store.get(name)),
-  write: async (record) => void (await within("readwrite", (store) => store.put(record, name))),
+  write: async (record, over) =>
+    void (await within("readwrite", (store): IDBRequest => {
+      if (over === undefined) return store.put(record, name);
+      const found = store.get(name);
+      found.addEventListener("success", () => {
+        if ((found.result as SessionRecord | undefined)?.id === over) store.put(record, name);
+      });
+      return found;
+    })),
   delete: async () => void (await within("readwrite", (store) => store.delete(name))),
   alone: (task) => acrossTabs(`strongroom session ${name}`, task),
 });

@@ -81,7 +81,7 @@ function parsed(spelled: string): Record<string, unknown> | undefined {
 }
 
 /** Replace the file in one step. */
-async function write(path: string, { id, sealing, account, sealed }: SessionRecord): Promise<void> {
+async function write(path: string, { id, sealing, account, sealed }: SessionRecord, over?: string): Promise<void> {
   const part = `${path}.part`;
   try {
     await unlink(part).catch(() => undefined); // of a process that was killed
@@ -93,6 +93,7 @@ async function write(path: string, { id, sealing, account, sealed }: SessionReco
     } finally {
       await file.close();
     }
+    if (over !== undefined && (await read(path))?.id !== over) return void (await unlink(part)); // it was deleted meanwhile
     await rename(part, path);
     if (isWindows) return;
     const folder = await open(dirname(path), "r");
@@ -145,7 +146,7 @@ export async function sessionFile(given: string): Promise<SessionPlace> {
   return {
     keepsKeys: false,
     read: () => read(path),
-    write: (record) => write(path, record),
+    write: (record, over) => write(path, record, over),
     delete: () => unlink(path).catch(() => undefined),
     alone: (task) => alone(path, task),
   };

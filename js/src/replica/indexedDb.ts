@@ -11,11 +11,11 @@ const keyOf = ([, ...key]: Address): IDBValidKey => key;
 /** What a tab is told of a change in another one. */
 type Told = readonly Changed[];
 
-/** Ask the browser not to delete what this page has stored; whether it will not. */
-async function persist(): Promise<boolean> {
+/** Whether the browser has promised not to delete what this page has stored; with `ask`, it is asked, and may ask a person. */
+async function isKept(ask: boolean): Promise<boolean> {
   const storage = globalThis.navigator?.storage as StorageManager | undefined;
   try {
-    return (await storage?.persisted?.()) || (await storage?.persist?.()) || false;
+    return (ask ? await storage?.persist?.() : await storage?.persisted?.()) ?? false;
   } catch {
     return false;
   }
@@ -94,7 +94,8 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
   }
   const db = database;
   const channel = "BroadcastChannel" in globalThis ? new BroadcastChannel(name) : undefined;
-  const isPersistent = await persist();
+  let isPersistent = await isKept(false);
+  if (!isPersistent) void isKept(true).then((is) => (isPersistent = is)); // nothing waits for a person's answer
   const locks = new Locks();
 
   /** Run something on the database; that it was closed under it is told as what it is. */
@@ -114,7 +115,9 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
 
   const storage: Storage = {
     isNew,
-    isPersistent,
+    get isPersistent() {
+      return isPersistent;
+    },
     get lost() {
       return lost;
     },
