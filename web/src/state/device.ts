@@ -7,6 +7,7 @@ import { settings } from "./settings.js";
 export const SESSION = "strongroom-web";
 const ACCOUNT = "strongroom-web.account";
 const UNTIL = "strongroom-web.until";
+const LOCKED = "strongroom-web.locked"; // it was locked or logged out, and no password or passkey has opened it since
 const LONGEST = 61 * 60_000; // more than any choice
 const TAB = "strongroom-web.tab"; // in sessionStorage: this tab was open before it was loaded again
 
@@ -69,8 +70,20 @@ export const timeLeft = (now = Date.now()): number => Number(localStorage.getIte
 
 /** Somebody uses the app: lock later. */
 export function putOff(minutes = settings.getSnapshot().lockMinutes): void {
-  localStorage.setItem(UNTIL, `${Date.now() + minutes * 60_000}`);
+  if (!isLocked()) localStorage.setItem(UNTIL, `${Date.now() + minutes * 60_000}`);
 }
+
+/** Note that it is locked, at once and for all tabs: whatever is still saved must not be opened. */
+export function noteLocked(): void {
+  localStorage.removeItem(UNTIL); // and so there is room
+  localStorage.setItem(LOCKED, "1");
+}
+
+/** Whether it was locked, and not opened since by a password or a passkey. */
+export const isLocked = (): boolean => localStorage.getItem(LOCKED) !== null;
+
+/** A password or a passkey has opened it. */
+export const noteOpened = (): void => localStorage.removeItem(LOCKED);
 
 /** Note that this tab is open. Whether it was open before this page was loaded. */
 export function noteTab(): boolean {

@@ -54,7 +54,8 @@ const IDLE_CHECK = 1000; // milliseconds
 const GOODBYE = 3000; // milliseconds that the server has to hear of a lock
 let syncing: Syncing | undefined;
 let vaultsOf: Replica | undefined; // whose vaults are shown
-let isResuming = false;
+let epoch = 0; // grows with each lock: what began before one opens nothing after it
+let resuming: number | undefined; // the epoch of the resume that is under way
 let putOffAt = 0;
 
 /** Where the app stands. */
@@ -94,7 +95,7 @@ export async function start(): Promise<void> {
   const isReload = device.noteTab();
   if (!device.remembered()) return phase.set({ kind: "away" });
   const isLeft = !settings.getSnapshot().lockMinutes && !isReload && !(await isAnyTabOpen());
-  if (device.isDue() || isLeft) return forgetSaved();
+  if (device.isLocked() || device.isDue() || isLeft) return forgetSaved();
   await resume();
 }
 
@@ -102,91 +103,128 @@ export async function start(): Promise<void> {
 async function resume(): Promise<void> {
   const known = device.remembered();
   if (!known) return phase.set({ kind: "away" });
-  if (isResuming) return;
-  isResuming = true;
+  const mine = epoch;
+  if (resuming === mine || device.isLocked()) return;
+  resuming = mine;
   try {
     const client = await Client.resume(device.SESSION, { deviceName: texts.common.deviceName });
-    await enter(client, known.replica, { isSaved: true });
+    await enter(client, known.replica, mine, { isSaved: true });
   } catch (fault) {
-    if (!(fault instanceof Locked || fault instanceof Invalid)) throw fault;
-    if (fault instanceof Invalid) await Client.forget(device.SESSION);
-    showLocked();
+    if (mine !== epoch) return;
+    await close(false);
+    const isKnown = fault instanceof Locked || (fault instanceof Invalid && (await forget()));
+    if (!isKnown) tell(texts.errors.other, { kind: "fault" });
   } finally {
-    isResuming = false;
+    if (resuming === mine) resuming = undefined;
   }
+}
+
+/** Delete the saved session; whether that was possible. Where it was not, the mark of the lock keeps it shut. */
+const forget = (): Promise<boolean> => Client.forget(device.SESSION).then(() => true, () => false);
+
+/** Whether it was locked since this epoch. */
+const isStale = (mine: number): boolean => mine !== epoch || device.isLocked();
+
+/** Save the session for the other tabs, unless it is locked meanwhile: then nothing stays. */
+async function save(client: Client, mine: number): Promise<void> {
+  await client.saveSession(device.SESSION);
+  if (!isStale(mine)) return;
+  await forget();
+  client.close();
+  throw new Locked();
 }
 
 /** Delete a session that was left open, and end it on the server if that can be reached. */
 async function forgetSaved(): Promise<void> {
+  device.noteLocked();
   const left = await Client.resume(device.SESSION).catch(() => undefined);
-  await Client.forget(device.SESSION);
+  const isForgotten = await forget();
   showLocked();
+  if (!isForgotten) tell(texts.errors.other, { kind: "fault" });
   if (left) await endSession(left);
 }
 
 const showLocked = (): void => phase.set({ kind: "locked", hasPasskey: device.remembered()?.hasPasskey ?? false });
 
-/** Show the account. */
-async function enter(client: Client, name: string, { isSaved }: { isSaved: boolean }): Promise<void> {
+/** Show the account, unless it was locked since the epoch `mine`. */
+async function enter(client: Client, name: string, mine: number, { isSaved }: { isSaved: boolean }): Promise<void> {
   const replica = await openReplica(client, name);
+  if (isStale(mine)) {
+    client.close();
+    await replica.close();
+    throw new Locked();
+  }
   const before = phase.getSnapshot();
   if (replica.isNew) device.remember({ ...(device.remembered() ?? { server: device.defaultServer() }), replica: name, isWhole: false });
   device.putOff();
   syncing?.end();
   phase.set({ kind: "open", client, replica, email: client.email ?? "" });
   await readVaults();
-  syncing = new Syncing(client, replica, isSaved, () => void readVaults());
+  if (mine === epoch) syncing = new Syncing(client, replica, isSaved, () => void readVaults());
   if (before.kind !== "open") return;
   await before.replica.close();
   before.client.close();
 }
 
 /** Log in with this client, which has logged in or registered: open its replica, and save the session. */
-async function begin(client: Client, server: string, user: User, hasPasskey = false): Promise<void> {
+async function begin(client: Client, server: string, user: User, mine: number, hasPasskey = false): Promise<void> {
   const name = replicaName(user);
   const known = device.remembered();
   if (known && known.replica !== name) {
     await client.logout().catch(() => undefined);
     throw new Refusal(texts.errors.otherAccount);
   }
+  open(client, mine);
   device.remember({ replica: name, server, ...(hasPasskey && { hasPasskey }) });
   await Client.forget(device.SESSION);
-  await client.saveSession(device.SESSION);
-  await enter(client, name, { isSaved: true });
+  await save(client, mine);
+  await enter(client, name, mine, { isSaved: true });
   tellTabs({ kind: "opened" });
+}
+
+/** A password or a passkey has opened the account: take the mark of the lock away, unless it was locked again meanwhile. */
+function open(client: Client, mine: number): void {
+  if (mine === epoch) return device.noteOpened();
+  client.close();
+  throw new Locked();
 }
 
 /** Log in. The account of this device, if there is one, must be the same. */
 export async function logIn(server: string, email: string, password: string): Promise<void> {
+  const mine = epoch;
   const client = newClient(server);
-  await begin(client, server, await client.login(email, password, { code: askFactor }));
+  await begin(client, server, await client.login(email, password, { code: askFactor }), mine);
 }
 
 /** Log in, or unlock, with a passkey that opens the account. */
 export async function logInWithPasskey(server: string): Promise<void> {
+  const mine = epoch;
   const { browserAuthenticator } = await import("@strongroom/client/passkeys");
   const client = newClient(server);
-  await begin(client, server, await client.loginWithPasskey(browserAuthenticator), true);
+  await begin(client, server, await client.loginWithPasskey(browserAuthenticator), mine, true);
 }
 
 /** Go on with an account that was just registered, or recovered. */
-export const enterNew = (client: Client, server: string, user: User): Promise<void> => begin(client, server, user);
+export const enterNew = (client: Client, server: string, user: User): Promise<void> => begin(client, server, user, epoch);
 
 /** Unlock the account of this device with its password: without the server, which is asked as soon as it can be. */
 export async function unlock(password: string): Promise<void> {
   const known = device.remembered();
   if (!known) return phase.set({ kind: "away" });
+  const mine = epoch;
   const client = newClient(known.server);
   try {
     await unlockReplica(client, known.replica, password, { code: askFactor });
   } catch (fault) {
     if (!(fault instanceof Invalid || fault instanceof Locked)) throw fault;
+    if (!/is not there|holds no keys/.test(fault.message)) throw new Refusal(fault.message); // it may open another time
     // The browser has deleted the replica, to make room: begin as on a new device.
     device.forgetAccount();
     phase.set({ kind: "away" });
     return tell(texts.unlock.gone, { kind: "fault" });
   }
-  await enter(client, known.replica, { isSaved: false });
+  open(client, mine);
+  await enter(client, known.replica, mine, { isSaved: false });
 }
 
 /** Log in again, because the session has ended. What waits to be sent stays in the replica. */
@@ -194,15 +232,16 @@ export async function logInAgain(password: string): Promise<void> {
   const now = phase.getSnapshot();
   const known = device.remembered();
   if (now.kind !== "open" || !known) return;
+  const mine = epoch;
   const client = newClient(known.server);
   try {
     await unlockReplica(client, known.replica, password, { code: askFactor });
   } catch (fault) {
-    if (!(fault instanceof InvalidCredentials)) throw fault;
+    if (!(fault instanceof InvalidCredentials) || mine !== epoch) throw fault;
     return logIn(known.server, now.email, password); // it was changed on another device
   }
-  await client.saveSession(device.SESSION); // logs in
-  await enter(client, known.replica, { isSaved: true });
+  await save(client, mine); // logs in
+  await enter(client, known.replica, mine, { isSaved: true });
   tellTabs({ kind: "opened" });
 }
 
@@ -210,7 +249,7 @@ export async function logInAgain(password: string): Promise<void> {
 export async function saveAgain(): Promise<void> {
   const now = phase.getSnapshot();
   if (now.kind !== "open") return;
-  await now.client.saveSession(device.SESSION);
+  await save(now.client, epoch);
   tellTabs({ kind: "opened" });
 }
 
@@ -218,14 +257,15 @@ export async function saveAgain(): Promise<void> {
 export async function lock(): Promise<void> {
   const before = phase.getSnapshot();
   if (before.kind !== "open") return;
+  device.noteLocked(); // before anything that can wait
   tellTabs({ kind: "locked", isLoggedOut: false });
-  await Promise.all([Client.forget(device.SESSION), close(false, true)]);
-  await endSession(before.client);
+  await Promise.all([close(false, true), forget(), endSession(before.client)]);
 }
 
 /** Forget everything that is decrypted, and show that it is locked. `keepClient`: its session is still to be ended. */
 async function close(isLoggedOut: boolean, keepClient = false): Promise<void> {
   const before = phase.getSnapshot();
+  epoch++;
   if (before.kind === "open") {
     syncing?.end();
     syncing = undefined;
@@ -238,8 +278,9 @@ async function close(isLoggedOut: boolean, keepClient = false): Promise<void> {
   if (isLoggedOut) phase.set({ kind: "away" });
   else if (before.kind !== "away") showLocked();
   if (before.kind !== "open") return;
-  await before.replica.close();
+  const closing = before.replica.close();
   if (!keepClient) before.client.close();
+  await closing;
 }
 
 /** End the session on the server, if that can be reached soon; whatever happens, every key is forgotten. */
@@ -257,10 +298,12 @@ async function endSession(client: Client): Promise<boolean> {
 export async function logOut(): Promise<boolean> {
   const before = phase.getSnapshot();
   const known = device.remembered();
+  device.noteLocked();
   tellTabs({ kind: "locked", isLoggedOut: true });
-  await Promise.all([Client.forget(device.SESSION), close(true, true)]);
+  const telling = before.kind === "open" ? endSession(before.client) : false;
+  await Promise.all([close(true, true), forget()]);
   device.forgetAccount();
-  const isTold = before.kind === "open" ? await endSession(before.client) : false;
+  const isTold = await telling;
   if (known) await deleteReplica(known.replica);
   return isTold;
 }
@@ -314,8 +357,12 @@ function watchInput(): void {
     addEventListener(name, used, { capture: true, passive: true });
   }
   const look = (): void => {
-    if (phase.getSnapshot().kind === "open" && device.isDue()) void lock();
+    if (phase.getSnapshot().kind !== "open") return;
+    if (device.isLocked()) void close(false); // in another tab
+    else if (device.isDue()) void lock();
   };
   setInterval(look, IDLE_CHECK);
+  addEventListener("storage", look);
+  addEventListener("pageshow", look); // it may come back as it was left
   document.addEventListener("visibilitychange", look); // timers of a tab in the background are late
 }
