@@ -77,7 +77,7 @@ function useItemKeys({ entry, isEdited, search, onMove }: KeysProps): void {
       else if (event.key === "h") go("items", shown.vault, shown.uid, "history");
       else if (event.key === "c" && item) withLater(({ copyMain }) => copyMain(item));
       else if (event.key === "m" && item) onMove();
-      else if (event.key === "Delete") {
+      else if (event.key === "Delete" && !(event.target instanceof HTMLButtonElement)) {
         withLater(({ deleteEntries }) => deleteEntries([entry]));
         go("items");
       } else if (event.key === "Escape") go("items");

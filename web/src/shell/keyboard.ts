@@ -3,10 +3,10 @@ import { useEffect } from "preact/hooks";
 import { withLater } from "../items/later.js";
 import { lock } from "../state/session.js";
 
-/** Whether a key was meant for the page: it was not typed into a field, and has no Ctrl, Alt or Meta. */
+/** Whether a key was meant for the page: it was not pressed in a field or a form, and has no Ctrl, Alt or Meta. */
 export function isForPage(event: KeyboardEvent): boolean {
   const { target } = event;
-  const isTyped = target instanceof HTMLElement && (target.matches("input, textarea, select") || target.isContentEditable);
+  const isTyped = target instanceof HTMLElement && (target.closest("form, input, textarea, select") || target.isContentEditable);
   return !event.defaultPrevented && !event.ctrlKey && !event.altKey && !event.metaKey && !isTyped && !document.querySelector("dialog[open]");
 }
 
