@@ -54,7 +54,7 @@ function Shell() {
       <SyncBanner />
       <main class="main" id="main" tabIndex={-1} aria-label={texts.shell.content}>
         <h1 class="visuallyHidden">{texts.common.name}</h1>
-        {view in LATER ? <Later key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
+        {Object.hasOwn(LATER, view) ? <Later key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
       </main>
       <TabBar view={view} />
       {isHelp && <LaterParts show={({ KeyboardSheet }) => <KeyboardSheet onClose={() => setHelp(false)} />} />}

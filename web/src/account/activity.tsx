@@ -37,7 +37,7 @@ export function Activity() {
                   {found.slice(0, shown).map(({ id, type, createdAt, address, userAgent }) => (
                     <tr key={id}>
                       <td><Time at={createdAt} /></td>
-                      <td>{kinds[type] ?? type}</td>
+                      <td>{Object.hasOwn(kinds, type) ? kinds[type] : type}</td>
                       <td title={userAgent}><bdi>{address}</bdi></td>
                     </tr>
                   ))}
