@@ -26,19 +26,23 @@ addEventListener("copy", () => (isOurs = false));
 addEventListener("cut", () => (isOurs = false));
 onLock(() => void clear());
 
-/** Copy a text. A secret is cleared from the clipboard after 30 seconds, and when the app is locked. */
-export async function copyText(text: string, label: string, isSecret: boolean): Promise<void> {
+/** Copy a text. A secret is cleared from the clipboard after 30 seconds, and when the app is locked. Whether it could. */
+export async function copyText(text: string, label: string, isSecret: boolean): Promise<boolean> {
   const isOpen = whileOpen();
-  if (!isOpen()) return;
+  if (!isOpen()) return false;
   try {
     await navigator.clipboard.writeText(text);
   } catch {
     if (isOpen()) tell(moreTexts.items.copyFailed, { kind: "fault" });
-    return;
+    return false;
   }
   clearTimeout(timer);
   isOurs = isSecret;
-  if (!isOpen()) return clear();
+  if (!isOpen()) {
+    await clear();
+    return false;
+  }
   timer = isSecret ? setTimeout(() => void clear(), SECONDS * 1000) : undefined;
   tell(isSecret ? moreTexts.items.copiedSecret(label, SECONDS) : moreTexts.items.copied(label));
+  return true;
 }

@@ -67,7 +67,7 @@ export const texts = {
     Unsupported: "This browser, or this release of the app, cannot do that. Update the browser, or ask the operator to update the server.",
     /** Another account than the one of this device has logged in. */
     otherAccount: "This browser holds the data of another account. Log that one out first.",
-    invalid: (field: string, what: string) => `${field}: ${what}.`,
+    invalid: (words: string) => `Refused: “${words}”`,
     other: "Something went wrong in this app. Reload the page; nothing that you saved is lost.",
   },
 
@@ -356,7 +356,6 @@ export const moreTexts = {
   },
 
   secretOnce: {
-    copied: "Copied. The clipboard is emptied after 30 seconds.",
     notCopied: "The browser did not allow to copy. Select the text and copy it.",
     save: "Save as a text file",
   },
