@@ -1,18 +1,22 @@
 // Agents' tokens: what each can read and write, when it was used last, and how to make or revoke one.
-import type { ApiKey, Permission } from "@strongroom/client";
+import { type ApiKey, Locked, type Permission } from "@strongroom/client";
+import { unlockReplica } from "@strongroom/client/replica";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Confirm } from "../components/confirm.js";
 import { Dialog } from "../components/dialog.js";
 import { Icon } from "../components/icon.js";
+import { PasswordField } from "../components/passwordField.js";
 import { Checkbox, Select } from "../components/select.js";
 import { TextField } from "../components/textField.js";
+import { remembered } from "../state/device.js";
 import { tell } from "../state/notices.js";
-import { useOpen, vaults } from "../state/session.js";
+import { newClient, useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
 import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
+import { passwordSentence } from "./faults.js";
 import { Fault } from "./frame.js";
 import { Loaded, Time, useLoaded } from "./loaded.js";
 import { SecretOnce } from "./secretOnce.js";
@@ -25,6 +29,15 @@ function scopeOf({ permissions, vaultUids, collections }: ApiKey, nameOf: (uid: 
   const where =
     vaultUids === null ? moreTexts.tokens.everything : vaultUids.map((uid) => moreTexts.tokens.inVault(nameOf(uid) ?? moreTexts.tokens.goneVault)).join(", ");
   return moreTexts.tokens.scope(allowed.join(", "), where, collections !== null);
+}
+
+/** Refuse a password that is not the one of the account, as this device knows it. */
+async function checkPassword(password: string): Promise<void> {
+  const known = remembered();
+  if (!known) throw new Locked();
+  const client = newClient(known.server);
+  await unlockReplica(client, known.replica, password);
+  client.close();
 }
 
 /** The section. */
@@ -93,10 +106,13 @@ function NewToken({ onClose }: { onClose: () => void }) {
   const [allowed, setAllowed] = useState<readonly Permission[]>(["read"]);
   const [days, setDays] = useState("30");
   const [token, setToken] = useState<string>();
-  const action = useAction();
+  const [password, setPassword] = useState("");
+  const action = useAction(passwordSentence);
+  const isWide = isWhole || days === "0";
   const chosen = found.find(({ uid }) => uid === vault) ?? found[0];
   const called = chosen?.name ?? "";
   const make = async (): Promise<void> => {
+    if (isWide) await checkPassword(password);
     const opened = await client.vault(called);
     const expiresAt = days === "0" ? undefined : Date.now() + Number(days) * 86_400_000;
     const options = { permissions: allowed, expiresAt };
@@ -107,6 +123,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
     if (!called) return action.refuse(moreTexts.tokens.noVault);
     if (!isWhole && !collection.trim()) return action.refuse(moreTexts.tokens.collectionMissing);
     if (!allowed.length) return action.refuse(moreTexts.tokens.nothingAllowed);
+    if (isWide && !password) return action.refuse(texts.logIn.passwordMissing);
     void action.run(make);
   };
   if (token !== undefined) {
@@ -148,6 +165,7 @@ function NewToken({ onClose }: { onClose: () => void }) {
         ))}
       </fieldset>
       <Select label={moreTexts.tokens.until} value={days} onChange={setDays} choices={["1", "7", "30", "365", "0"].map((one) => [one, moreTexts.tokens.days(Number(one))] as const)} />
+      {isWide && <PasswordField label={moreTexts.askPassword.current} autoComplete="current-password" value={password} onInput={setPassword} />}
       <div class="summary">
         <h3>{moreTexts.tokens.summary}</h3>
         <p>{moreTexts.tokens.says(allowed.map((one) => moreTexts.tokens.can[one]).join(", "), called, isWhole ? undefined : collection.trim())}</p>
