@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { TextField } from "../components/textField.js";
 import { askFactor } from "../state/factor.js";
+import { putOff } from "../state/device.js";
 import { tell } from "../state/notices.js";
 import { logOut, useOpen } from "../state/session.js";
 import { useStore } from "../state/store.js";
@@ -13,6 +14,8 @@ import { AskPassword } from "./askPassword.js";
 import { saveFile } from "./files.js";
 import { Fault } from "./frame.js";
 
+const BUSY = 10_000; // milliseconds
+
 /** The section. */
 export function Move() {
   const { client, email } = useOpen();
@@ -22,7 +25,12 @@ export function Move() {
   const action = useAction();
   const write = (): void =>
     void action.run(async () => {
-      saveFile(moreTexts.move.fileName, await client.exportAccount());
+      const busy = setInterval(putOff, BUSY); // it locks when nothing goes on any more
+      try {
+        saveFile(moreTexts.move.fileName, await client.exportAccount());
+      } finally {
+        clearInterval(busy);
+      }
       tell(moreTexts.move.written);
     });
   const erase = async (password: string): Promise<void> => {

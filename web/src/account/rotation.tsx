@@ -4,7 +4,7 @@ import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
 import { Progress } from "../components/progress.js";
 import { Checkbox } from "../components/select.js";
-import { remembered } from "../state/device.js";
+import { putOff, remembered } from "../state/device.js";
 import { askFactor } from "../state/factor.js";
 import { tell } from "../state/notices.js";
 import { saveAgain, syncNow, useOpen } from "../state/session.js";
@@ -25,7 +25,10 @@ export function Rotation() {
   const [progress, setProgress] = useState<readonly [done: number, total: number]>();
   const [recoveryKey, setRecoveryKey] = useState<string>();
   const action = useAction();
-  const told = (done: number, total: number): void => setProgress([done, total]);
+  const told = (done: number, total: number): void => {
+    putOff(); // it locks when nothing goes on any more
+    setProgress([done, total]);
+  };
   const finish = async (): Promise<void> => {
     setProgress(undefined);
     await saveAgain();

@@ -12,6 +12,7 @@ import { Button } from "../components/button.js";
 import { PasswordField } from "../components/passwordField.js";
 import { Progress } from "../components/progress.js";
 import { Select } from "../components/select.js";
+import { putOff } from "../state/device.js";
 import { tell } from "../state/notices.js";
 import { vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
@@ -67,7 +68,7 @@ function Import() {
     setDone([0, undefined]);
     try {
       const read = readItems(format, file, { password });
-      setPlan(await makePlan(read, items(into), (count) => setDone([count, undefined])));
+      setPlan(await makePlan(read, items(into), (count) => (putOff(), setDone([count, undefined]))));
     } catch (fault) {
       if (fault instanceof PasswordNeeded) setPassword((before) => before ?? "");
       throw fault;
@@ -78,6 +79,7 @@ function Import() {
   const take = async (): Promise<void> => {
     if (!plan || !into) return;
     for (let at = 0; at < plan.new.length; at += AT_ONCE) {
+      putOff(); // it locks when nothing goes on any more
       setDone([at, plan.new.length]);
       await items(into).createMany(plan.new.slice(at, at + AT_ONCE));
     }
@@ -147,7 +149,7 @@ function Export() {
       for (const one of chosen) {
         for await (const document of items(one)) {
           all.push([document.uid, chosen.length > 1 ? inFolder(document.value, one) : document.value]);
-          if (all.length % AT_ONCE === 0) setDone(all.length);
+          if (all.length % AT_ONCE === 0) (putOff(), setDone(all.length));
         }
       }
       saveFile(moreTexts.transfer.fileName(format), new Blob([await writeItems(format, all)], { type: "application/json" }));
