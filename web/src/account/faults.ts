@@ -16,19 +16,13 @@ export function sentenceOf(fault: unknown): string | undefined {
   if (fault instanceof WeakParameters) return `${texts.alarms.weak.what} ${texts.alarms.weak.next}`;
   if (fault instanceof RolledBack) return `${texts.alarms.rolledBack.what} ${texts.trouble.nothingOverwritten}`;
   if (fault instanceof Tampered) return `${texts.alarms.tampered.what} ${texts.trouble.nothingOverwritten}`;
-  if (fault instanceof Invalid) return invalid(fault);
+  if (fault instanceof Invalid) return texts.errors.invalid(fault.message); // quoted: the words may be the server's
   if (OWN_SENTENCE.some((kind) => fault instanceof kind)) return fault.message;
   for (let kind = fault.constructor as typeof Refusal; kind !== Refusal; kind = Object.getPrototypeOf(kind) as typeof Refusal) {
     const found = (texts.errors as Record<string, unknown>)[kind.kind];
     if (typeof found === "string") return found;
   }
   return fault.message;
-}
-
-/** What is not valid, as the client says it: the name of the field, and what is wrong with it. */
-function invalid({ details, message }: Invalid): string {
-  const [found] = Object.entries((details?.["fields"] ?? {}) as Record<string, string>);
-  return found ? texts.errors.invalid(found[0], found[1]) : message;
 }
 
 /** The sentence where a password alone was asked for. */
