@@ -7,7 +7,7 @@ import { inspect } from "node:util";
 import { Invalid } from "../src/errors.js";
 import {
   AmbiguousName, differences, field, fieldsAt, fieldsOf, findItem, fromStored, generatePassphrase, generatePassword,
-  type Item, ItemNotFound, type Login, mainField, merge, strength, toStored, TYPES,
+  InvalidTotp, type Item, ItemNotFound, type Login, mainField, merge, parseTotp, strength, toStored, TYPES,
 } from "../src/items.js";
 import { itemDifferences } from "./itemVectors.js";
 
@@ -129,6 +129,10 @@ test("passwords have every kind, passphrases their words, and both the bits that
   assert.equal(new Set(Array.from({ length: 200 }, () => generatePassphrase().value)).size, 200);
   for (const length of [0, 7, 257, 8.5]) assert.throws(() => generatePassword(length), /8 to 256 characters/);
   assert.throws(() => generatePassphrase(2), /3 to 32 words/);
+});
+
+test("a secret of other letters than those of base32 is refused", () => {
+  for (const secret of ["0189ABCD", "ÄÖÜABCDE", "A", "ABC"]) assert.throws(() => parseTotp(secret), InvalidTotp);
 });
 
 test("every letter is as likely as any other", () => {

@@ -215,7 +215,15 @@ def of_zip() -> Iterator[File]:
     """Damaged, cut, packed in other ways, with names that are paths, with files that are not there."""
     good = corpora.onepassword(1, 3)
     yield from (
-        File("1pux", one) for one in (damaged(good), good[:-30], b"x" * 100 + good, good + b"x" * 100, good[10:])
+        File("1pux", one)
+        for one in (
+            damaged(good),
+            good.replace(b"export.data", b"export.dat0", 1),
+            good[:-30],
+            b"x" * 100 + good,
+            good + b"x" * 100,
+            good[10:],
+        )
     )
     about = {"fileName": "secret", "documentId": "../../../../etc/", "decryptedSize": 1}
     item = {"uuid": "u", "categoryUuid": "006", "overview": {"title": "T"}, "details": {"documentAttributes": about}}
@@ -240,7 +248,7 @@ def of_variables() -> Iterator[File]:
 
 def of_encryption() -> Iterator[File]:
     """Passwords that are wrong or missing, and key derivations that no export has."""
-    good = protected({"items": []}, "p", {"kdfType": 0, "kdfIterations": 1000})
+    good = protected({"items": [], "x": "y" * 40}, "p", {"kdfType": 0, "kdfIterations": 1000})
     for change in (
         {"kdfIterations": 10**12}, {"kdfType": 7}, {"kdfIterations": True}, {"salt": 5},
         {"kdfType": 1, "kdfIterations": 3, "kdfMemory": 10**6, "kdfParallelism": 4},
@@ -249,6 +257,12 @@ def of_encryption() -> Iterator[File]:
     ):  # fmt: skip
         for password in ("p", "wrong", None):
             yield File("bitwarden", json.dumps(good | change).encode(), password)
+    kind, data, mac = good["data"].split("|")
+    flipped = ("A" if data[0] != "A" else "B") + data[1:]
+    whole = good | {"data": f"{kind[:-4]}AA==|{data}|{mac}"}  # another nonce: the padding stays right
+    yield from (
+        File("bitwarden", json.dumps(one).encode(), "p") for one in (good | {"data": f"{kind}|{flipped}|{mac}"}, whole)
+    )
     slow = {"kdfType": 1, "kdfIterations": 2, "kdfMemory": 16, "kdfParallelism": 4}
     yield File("bitwarden", json.dumps(protected(corpora.bitwarden(3, 5), "ü", slow)).encode(), "ü")
 
@@ -265,7 +279,7 @@ def heavy_files() -> list[File]:
         File("bitwarden", b'{"items": ' + b"[" * 1_000_000),
         File("cxf", b'{"items":[' + b"[]," * 2_100_000 + b"[]]}"),
         File("keepass-xml", b"<a>" + b"<b/>" * 5_000_000),
-        File("1pux", corpora.zipped({"export.data": b" " * (300 << 20)})),
+        File("1pux", corpora.zipped({"export.data": b" " * (400 << 20)})),
         File("chrome", b"name,url,username,password\n" + b"x" * (65 << 20)),
         File("keepass-csv", b"group,title,username,password\n" + b"\xff" * 3_000_000 + b",t,u,p\n"),
         File("chrome", b"name,url,username,password\n" + b"\xffa" * (15 << 20)),
