@@ -200,6 +200,9 @@ def of_xml() -> Iterator[File]:
         times += "<LastModificationTime>2024-02-29T00:00:00.5+02:30</LastModificationTime>"
         entry = f"<Entry><Times>{times}<X>1</X></Times>{inner}</Entry>"
         yield _keepass(f"<Group><Name>x</Name><Group><Name>a/b%</Name>{entry}</Group></Group>")
+    about = "<Notes>of the group</Notes><Tags>a</Tags>"
+    inner = f"<Group><Name>in</Name>{about}<Entry>{title}</Entry><Entry>{title}</Entry></Group>"
+    yield _keepass(f"<Group><Name>x</Name>{about}{inner}<Group><Name>{'empty' * 20}</Name>{about}</Group></Group>")
     for count, size in ((1, 10 << 20), (1, 1000)):
         yield _packed(count, size)
 
@@ -228,6 +231,14 @@ def of_zip() -> Iterator[File]:
     about = {"fileName": "secret", "documentId": "../../../../etc/", "decryptedSize": 1}
     item = {"uuid": "u", "categoryUuid": "006", "overview": {"title": "T"}, "details": {"documentAttributes": about}}
     yield _onepassword([{"vaults": [{"attrs": {"name": "V"}, "items": [item]}]}], **{"../../evil": b"x"})
+    mails = [{"email_address": "a@example.com", "provider": one} for one in (None, "", "gmail")]
+    fields = [{"id": "m", "title": "Mail", "value": {"email": one}} for one in mails]
+    item = {
+        "categoryUuid": "001",
+        "overview": {"title": "T"},
+        "details": {"sections": [{"title": "s", "fields": fields}]},
+    }
+    yield _onepassword([{"vaults": [{"attrs": {"name": "V", "desc": "of the vault"}, "items": [item, item]}]}])
     for method in (zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_STORED):
         made = io.BytesIO()
         with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:

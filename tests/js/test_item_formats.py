@@ -141,6 +141,10 @@ def test_items_are_written_alike(tmp_path: Path) -> None:
     rows.append(edited)
     rows.append([(f"0198c0de-0000-7000-8000-{number:012x}", raw) for number, raw in enumerate(UNFIT)])
     rows.append([("no-uuid ü", {"type": "note", "title": "x", "folders": ["a/b%2Fc", "d"]}), *ssh_keys()])
+    ids = ["X", "X", "X#2", "X#2", "", "Y#", "X"]
+    for name in WRITERS:
+        shared = [{"type": "note", "title": "t", "source": {"format": name, "id": one}} for one in ids]
+        rows.append([(f"0198c0de-0000-7000-8000-00000000ee{number:02x}", raw) for number, raw in enumerate(shared)])
     lists = [(name, one) for name in WRITERS for one in rows]
     for (name, one), made in zip(lists, written(tmp_path, lists), strict=True):
         mine = json.loads(WRITERS[name]([(uid, Item.from_stored(raw)) for uid, raw in one], NOW))

@@ -13,7 +13,7 @@ import {
   type Reader, readAll, seconds, sourceId, textOf, without, type Writer,
 } from "./common.js";
 import { contentId, parseJson, spelled } from "./json.js";
-import { overlay, withOverlay } from "./overlay.js";
+import { isNumbered, overlay, SourceIds, withOverlay } from "./overlay.js";
 
 const NAME = "bitwarden";
 const [LOGIN, NOTE, CARD, IDENTITY, SSH_KEY] = [1, 2, 3, 4, 5];
@@ -173,9 +173,10 @@ function readPasskey(raw: Readonly<Json>): Json {
 /** A plain file. The items come with the uids of their documents. */
 export const write: Writer = (all) => {
   const folders = new Map<string, string>();
+  const ids = new SourceIds(NAME);
   const made = [...all].map(([uid, item]) => {
     const source = item.source?.format === NAME ? item.source : undefined;
-    const one = writeItem(uid, item, source ? partition(source.id ?? "", "#")[0] : uid, source);
+    const one = writeItem(uid, item, ids.of(item), source);
     if (!item.folders?.length) return { ...one, folderId: null };
     const name = folderName(item);
     const known = get(source?.rest, "folderId");
@@ -189,12 +190,12 @@ export const write: Writer = (all) => {
 /** The name of an item's folder as Bitwarden has it, the names around it included. */
 const folderName = (item: Item): string => folderNames(item.folders?.[0] ?? "").join("/");
 
-function writeItem(uid: string, item: Item, id: string, source: Source | undefined): Json {
-  let made = foreign(item, id);
+function writeItem(uid: string, item: Item, ownId: string | undefined, source: Source | undefined): Json {
+  let made = foreign(item, ownId === undefined ? uid : isNumbered(ownId) ? uuidFrom(sourceId("item", ownId)) : ownId);
   const kept = source?.changes ?? [];
   if (source && wellFormed(kept)) made = listedAgain(applied(keyed(made), kept as unknown as Change[]) as Json);
   const again = { ...toItem(made), folders: item.folders?.length ? [folder(...folderName(item).split("/"))] : [] };
-  const beside = overlay(uid, item, again, NAME);
+  const beside = overlay(uid, item, again, NAME, get(made, "id") === ownId ? undefined : ownId);
   return Object.keys(beside).length ? { ...made, strongroom: beside } : made;
 }
 

@@ -5,7 +5,6 @@ import { isSame } from "../differences.js";
 import { FileRefused } from "../errors.js";
 import { fileData } from "../fields.js";
 import { CONCEALED, Misfit, oneTimeCode, PARTS, STRING } from "../shapes.js";
-import { partition } from "../text.js";
 import type { Field, FileContent, Item, ItemType } from "../types.js";
 import { b64url, fromHex, uuidBytes } from "./bytes.js";
 import { applied, byName, type Change, changes, inOrder, wellFormed } from "./changes.js";
@@ -14,7 +13,7 @@ import {
   seconds, sourceId, textOf, without, type Writer,
 } from "./common.js";
 import { contentId, parseJson, spelled } from "./json.js";
-import { overlay, withOverlay } from "./overlay.js";
+import { isNumbered, overlay, SourceIds, withOverlay } from "./overlay.js";
 import * as sshKeys from "./sshKeys.js";
 
 const NAME = "cxf";
@@ -231,8 +230,10 @@ const place = (): Place => ({ inner: new Map(), links: [] });
 /** A file with one account. The items come with the uids of their documents. */
 export const write: Writer = (all, now) => {
   const root = place();
+  const ids = new SourceIds(NAME);
   const made = [...all].map(([uid, item]) => {
-    const id = identifierOf(uid, item);
+    const ownId = ids.of(item);
+    const id = identifierOf(uid, ownId);
     for (const path of item.folders ?? []) {
       let here = root;
       for (const name of folderNames(path)) {
@@ -242,7 +243,7 @@ export const write: Writer = (all, now) => {
       }
       here.links.push({ item: id });
     }
-    return writeItem(uid, item, id);
+    return writeItem(uid, item, id, ownId);
   });
   const account = { id: b64url(new TextEncoder().encode("strongroom")), username: "", email: "", collections: collectionsOf(root, ""), items: made };
   const header = { version: { major: 1, minor: 0 }, exporterRpId: EXPORTER, exporterDisplayName: "strongroom", timestamp: now, accounts: [account] };
@@ -257,17 +258,17 @@ function collectionsOf({ inner }: Place, path: string): Json[] {
   });
 }
 
-function identifierOf(uid: string, item: Item): string {
-  if (item.source?.format === NAME) return partition(item.source.id ?? "", "#")[0];
+function identifierOf(uid: string, ownId: string | undefined): string {
+  if (ownId !== undefined) return isNumbered(ownId) ? b64url(fromHex(sourceId("item", ownId))) : ownId;
   return b64url(uuidBytes(uid) ?? new TextEncoder().encode(uid).slice(0, 64));
 }
 
-function writeItem(uid: string, item: Item, id: string): Json {
+function writeItem(uid: string, item: Item, id: string, ownId: string | undefined): Json {
   let made = foreign(item, id);
   const kept = item.source?.changes ?? [];
   if (item.source?.format === NAME && wellFormed(kept)) made = listedAgain(applied(keyed(made), kept as unknown as Change[]) as Json);
   const again = { ...toItem(made), folders: item.folders };
-  const beside = overlay(uid, item, again, NAME);
+  const beside = overlay(uid, item, again, NAME, get(made, "id") === ownId ? undefined : ownId);
   if (!Object.keys(beside).length) return made;
   return { ...made, extensions: [...itemsOf(get(made, "extensions")), { name: EXTENSION, item: beside }] };
 }
@@ -294,11 +295,15 @@ function credentialsOf(item: Item): Json[] {
   for (const file of item.files ?? []) made.push(fileCredential(file));
   made.push(...(item.credentials ?? []));
   const order = item.source?.format === NAME ? (item.source.order ?? []) : [];
-  const ordered = order.flatMap((kind) => {
-    const at = made.findIndex((one) => get(one, "type") === kind);
-    return at < 0 ? [] : made.splice(at, 1);
-  });
-  return [...ordered, ...made];
+  const waiting = new Map<string, number[]>(); // places in the list, by type, the first one last
+  for (const [at, one] of [...made.entries()].reverse()) {
+    const places = waiting.get(typeName(one));
+    if (places) places.push(at);
+    else waiting.set(typeName(one), [at]);
+  }
+  const first = order.flatMap((kind) => waiting.get(kind)?.pop() ?? []);
+  const left = [...waiting.values()].flat().sort((one, other) => one - other);
+  return [...first, ...left].map((at) => made[at] as Json);
 }
 
 /** The fields by the sections that follow on each other. */

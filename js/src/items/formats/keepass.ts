@@ -1,7 +1,7 @@
 // KeePass: the XML of KeePass 2, and the CSV of KeePassXC and KeePass.
 import { FileRefused, InvalidTotp } from "../errors.js";
 import { CONCEALED, STRING } from "../shapes.js";
-import { strip } from "../text.js";
+import { first, quoted, strip } from "../text.js";
 import { integer, parseTotp, totpUri } from "../totp.js";
 import type { Field, OneTimeCode } from "../types.js";
 import { fromBase64, toBase64 } from "./bytes.js";
@@ -14,6 +14,9 @@ import { inflated } from "./zip.js";
 
 const [NAME, CSV_NAME] = ["keepass-xml", "keepass-csv"];
 const STANDARD: Readonly<Record<string, string>> = { Title: "title", UserName: "username", Password: "password", Notes: "notes" };
+/** Of a group: kept with its first entry. */
+const ABOUT = ["Notes", "Tags", "CustomData"];
+const LONGEST_NAME = 60;
 const KNOWN = ["UUID", "String", "Binary", "Tags", "Times"];
 
 /** The entries of a file in XML, those of the recycle bin left out. */
@@ -22,27 +25,34 @@ export const read: Reader = async function* (file) {
   const root = tree?.first("Root");
   if (!tree || !root) throw new FileRefused("The file is not XML of KeePass 2: it has no KeePassFile with a Root.");
   const binaries = new Binaries(tree.first("Meta", "Binaries")?.all("Binary") ?? []);
-  yield* checked(groups(root, [], tree.value("Meta", "RecycleBinUUID"), binaries));
+  yield* checked(groups(root, [], tree.value("Meta", "RecycleBinUUID"), binaries, []));
 };
 
-async function* groups(node: Element, path: readonly string[], bin: string, binaries: Binaries): AsyncGenerator<Found> {
+/** The entries of groups. What a group says of itself, `about`, is kept with the first entry below it. */
+async function* groups(node: Element, path: readonly string[], bin: string, binaries: Binaries, about: Json[]): AsyncGenerator<Found> {
   for (const group of node.all("Group")) {
+    const name = group.value("Name");
     if (bin && group.value("UUID") === bin) {
       const count = entriesBelow(group);
       if (count) yield new Problem(`The recycle bin of KeePass was left out: it has ${count.toLocaleString("en-US")} entries.`);
       continue;
     }
-    const here = [...path, group.value("Name")];
+    const said = group.inner.filter((one) => ABOUT.includes(one.name) && (one.inner.length || strip(one.text))).map((one) => one.asJson());
+    if (said.length && !hasEntries(group)) yield new Problem(`The group ${quoted(first(name, LONGEST_NAME))} has notes and no entries; it was left out.`);
+    else if (said.length) about.push({ group: name, inner: said });
+    const here = [...path, name];
     // the outermost group is the database itself
-    for (const one of group.all("Entry")) yield* entry(one, here.length > 1 ? folder(...here.slice(1)) : "", binaries);
-    yield* groups(group, here, bin, binaries);
+    for (const one of group.all("Entry")) yield* entry(one, folder(...here.slice(1)), binaries, about);
+    yield* groups(group, here, bin, binaries, about);
   }
 }
 
 const entriesBelow = (group: Element): number =>
   group.all("Group").reduce((sum, inner) => sum + entriesBelow(inner), group.all("Entry").length);
 
-async function* entry(node: Element, within: string, binaries: Binaries): AsyncGenerator<Found> {
+const hasEntries = (group: Element): boolean => group.inner.some((one) => one.name === "Entry" || (one.name === "Group" && hasEntries(one)));
+
+async function* entry(node: Element, within: string, binaries: Binaries, about: Json[]): AsyncGenerator<Found> {
   const held = node.all("String").map((one) => [one.value("Key"), one.first("Value")] as const);
   if (held.some(([, value]) => value && isEncrypted(value))) {
     const title = held.find(([name, value]) => name === "Title" && value && !isEncrypted(value))?.[1]?.text;
@@ -72,7 +82,11 @@ async function* entry(node: Element, within: string, binaries: Binaries): AsyncG
   };
   const rest = node.inner.filter((one) => !KNOWN.includes(one.name) && (one.inner.length || strip(one.text))).map((one) => one.asJson());
   const times = (node.first("Times")?.inner ?? []).filter((one) => strip(one.text) && !["CreationTime", "LastModificationTime"].includes(one.name));
-  const kept = { ...(rest.length ? { entry: rest } : {}), ...(times.length ? { times: times.map((one) => one.asJson()) } : {}) };
+  const groupsAbove = about.splice(0);
+  const kept = {
+    ...(rest.length ? { entry: rest } : {}), ...(times.length ? { times: times.map((one) => one.asJson()) } : {}),
+    ...(groupsAbove.length ? { groups: groupsAbove } : {}),
+  };
   const id = node.value("UUID") || sourceId(within, textIn(made, "title"), textIn(made, "username"), ...((made["urls"] as string[] | undefined) ?? []));
   yield sourced(asNote(made), NAME, id, kept);
 }

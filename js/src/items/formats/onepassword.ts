@@ -64,17 +64,18 @@ async function* itemsOfAccounts(accounts: readonly unknown[], archive: Archive):
   let number = 0;
   for (const account of accounts) {
     for (const vault of listed(get(account, "vaults"))) {
-      const name = get(get(vault, "attrs"), "name");
+      const [name, about] = [get(get(vault, "attrs"), "name"), get(get(vault, "attrs"), "desc")];
+      const kept: Json = typeof about === "string" && about ? { vaultDescription: about } : {};
       for (const one of listed(get(vault, "items"))) {
         number += 1;
         const raw = isObject(one) && Object.hasOwn(one, "item") ? one["item"] : one;
-        yield* readOne(raw, number, typeof name === "string" ? name : "", archive);
+        yield* readOne(raw, number, typeof name === "string" ? name : "", kept, archive);
       }
     }
   }
 }
 
-async function* readOne(raw: unknown, number: number, vault: string, archive: Archive): AsyncGenerator<Found> {
+async function* readOne(raw: unknown, number: number, vault: string, kept: Json, archive: Archive): AsyncGenerator<Found> {
   if (!isObject(raw)) {
     yield new Problem(`${named(null, number)} is not an item of 1Password.`);
     return;
@@ -85,7 +86,7 @@ async function* readOne(raw: unknown, number: number, vault: string, archive: Ar
     title = get(membersOf(get(raw, "overview")), "title");
     if (get(raw, "trashed") === true || get(raw, "state") === "trashed") {
       found = [new Problem(`${named(title, number)} is in the trash of 1Password, and was left out.`)];
-    } else found = await new Reading(structuredClone(raw), archive).read(vault);
+    } else found = await new Reading(structuredClone(raw), archive).read(vault, kept);
   } catch (fault) {
     if (!isMisfit(fault)) throw fault;
     found = [new Problem(`${named(title, number)} is not an item of 1Password.`)];
@@ -119,7 +120,7 @@ class Reading {
     this.#item = { type: this.#type, fields: this.#fields, files: this.#files };
   }
 
-  async read(vault: string): Promise<Found[]> {
+  async read(vault: string, kept: Json): Promise<Found[]> {
     const [raw, item] = [this.#raw, this.#item];
     const [overview, details] = [membersOf(get(raw, "overview")), membersOf(get(raw, "details"))];
     item["title"] = textOf(taken(overview, "title"));
@@ -139,7 +140,7 @@ class Reading {
     if (isObject(described)) await this.#attach(described);
     for (const section of itemsOf(get(details, "sections"))) await this.#section(membersOf(section));
     const id = textOf(taken(raw, "uuid")) || sourceId(item["title"] as string, item["notes"] as string, ...urls);
-    return [...this.#problems, sourced(item, NAME, id, pruned(raw) as Json)];
+    return [...this.#problems, sourced(item, NAME, id, { ...(pruned(raw) as Json), ...kept })];
   }
 
   #loginFields(details: Readonly<Json>): void {
@@ -206,7 +207,9 @@ class Reading {
     const text = textOfKind(kind, value);
     if (text === undefined) return false;
     if (text && !this.#member(id, text)) this.#fields.push({ label, value: text, type: own(TYPES, kind) ?? STRING, section });
-    return true;
+    if (kind !== "email" || !isObject(value)) return true;
+    taken(value, "email_address");
+    return !isTrue(get(value, "provider"));
   }
 
   #member(id: string, text: string): boolean {
