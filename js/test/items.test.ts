@@ -203,9 +203,9 @@ test("fields of one path are told apart, and many of them take little time", () 
   assert.deepEqual(item.fields?.map(({ value }) => value), ["3", "6"]);
   assert.deepEqual(differences(twice("1", "2"), twice("1", "3")).map(({ key }) => key), [second]);
   const many = (value: string): Item => ({ type: "login", fields: Array.from({ length: 20_000 }, () => ({ label: "x", value })) });
-  const start = performance.now();
+  const start = process.cpuUsage();
   assert.equal(differences(many("1"), many("2")).length, 20_000);
-  assert.ok(performance.now() - start < 5_000);
+  assert.ok(process.cpuUsage(start).user < 5_000_000);
 });
 
 test("items of different types, and those that do not fit, are taken as a whole", () => {
