@@ -187,12 +187,25 @@ def test_switched_off(tmp_path: Path) -> None:
         running.abandon()
 
 
+def _announced(server: Server) -> str:
+    """What a server printed when it began to listen."""
+    return (server.home / "stdout").read_text()
+
+
+def test_a_start_that_fails_says_nothing_of_the_app(tmp_path: Path) -> None:
+    """Where the server cannot start, its one sentence is about that."""
+    small_web_app.package(tmp_path / "package")
+    done = strongroom(tmp_path, "serve", PYTHONPATH=str(tmp_path / "package"), JWT_SECRET="x" * 40, TLS_CERT_FILE="no")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+
+
 def test_without_a_build_the_api_is_served(tmp_path: Path) -> None:
-    """The server says once, whatever the number of its processes, that there is no app; the rest works."""
+    """The server says once, where it tells its addresses, that there is no app: not in the log. The rest works."""
     place = small_web_app.package(tmp_path / "package")
     running = Server(tmp_path / "home", WORKERS="2", PYTHONPATH=str(tmp_path / "package")).start()
     try:
-        assert running.log().count(NOT_BUILT) == 1
+        assert _announced(running).count(f"app     {NOT_BUILT}") == 1
+        assert running.log() == ""
         http = running.connect()
         assert http.get("/").headers["location"] == "/docs"
         assert http.get("/app/").status_code == 404
@@ -200,13 +213,13 @@ def test_without_a_build_the_api_is_served(tmp_path: Path) -> None:
         assert running.end() == 0
         small_web_app.write(place)
         running.start()
-        assert running.log().count("web app") == 0
-        assert f"app     http://127.0.0.1:{running.port}/app/" in (running.home / "stdout").read_text()
+        assert "web app" not in _announced(running)
+        assert f"app     http://127.0.0.1:{running.port}/app/" in _announced(running)
         assert running.connect().get("/app/").content == FILES["index.html"]
         assert running.end() == 0
         (place / "index.html").write_text("<script>evil()</script>")
         running.start()
-        assert "index.html of the web app in" in running.log()
+        assert "index.html of the web app in" in _announced(running)
         assert running.connect().get("/app/").status_code == 404
     finally:
         running.abandon()

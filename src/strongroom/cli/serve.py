@@ -81,7 +81,6 @@ def serve(options: argparse.Namespace) -> int:
     from strongroom.server import open_server
     from strongroom.server.monitoring.log import to_stderr
     from strongroom.server.settings import WEAK_SECRET_BYTES, BadSetting
-    from strongroom.server.web import app_files
     from strongroom.store import CannotOpen
 
     log: Log | None = None
@@ -110,9 +109,6 @@ def serve(options: argparse.Namespace) -> int:
             terminal.print_error(
                 f"warning: JWT_SECRET is shorter than {WEAK_SECRET_BYTES} bytes; 'strongroom init' creates a good one."
             )
-        not_served = app_files.warning(settings.web)
-        if not_served is not None:
-            terminal.print_error(f"warning: {not_served}")
         if settings.workers > 1:
             from strongroom.server import workers
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from strongroom import credentials
 from strongroom.server.settings import UNIX, BadSetting
-from strongroom.server.web.app_files import served
+from strongroom.server.web import app_files
 from strongroom.web_release import PREFIX
 
 if TYPE_CHECKING:
@@ -184,7 +184,11 @@ def announce(settings: Settings, data: str, listeners: Listeners) -> None:
     }[settings.vault_variant.value]
     reached = settings.public_url if listeners.url.startswith(UNIX) else listeners.url
     lines = [f"strongroom listens on {listeners.url}", f"  serves  {serves}", f"  data    {data}"]
-    lines += [f"  app     {reached}{PREFIX}"] if reached and served(settings.web) else []
+    not_served = app_files.warning(settings.web)
+    if not_served is not None:
+        lines.append(f"  app     {not_served}")
+    elif reached and settings.web:
+        lines.append(f"  app     {reached}{PREFIX}")
     lines += [f"  docs    {reached}/docs"] if reached else []
     lines += [f"  figures {listeners.metrics_url}"] if listeners.metrics_url else []
     sys.stdout.write("\n".join(lines) + "\n")
