@@ -5,16 +5,19 @@ from __future__ import annotations
 from contextlib import closing
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from strongroom.items import Login
 from strongroom.items.types import Field
 from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
+from tests.support import web_app
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.stage import Person, choose, row, wait_for, wide
 
 OFFLINE = "ERR_INTERNET_DISCONNECTED"
+# Waits until what a component does after it is drawn has been done.
+_DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
 BLOCKED = "Service Worker registration blocked"  # Playwright's offline is not that of a service worker
 
 
@@ -240,6 +243,30 @@ def test_a_draft_is_kept(person: Person, pages: Pages) -> None:
     page.get_by_role("button", name="Unlock", exact=True).click()
     choose(page, "GitHub")
     expect(page.get_by_role("link", name="You have changes here that are not saved")).to_have_count(0)
+
+
+@on_a_file
+def test_an_editor_that_appears_late_takes_no_focus(server: Server, person: Person, make_pages: MakePages) -> None:
+    """Who types a search while the editor is still loading goes on typing there: nothing lands in the item."""
+    person.login_item("GitHub")
+    pages = make_pages(server, service_workers="block")
+    page = person.log_in(pages)
+    choose(page, "GitHub")
+    [part] = [path for path in (web_app.app_folder() / "assets").glob("*.js") if '"itemEditor"' in path.read_text()]
+    held: list[Route] = []
+    late = pages.context.new_page()
+    late.route(f"**/{part.name}", lambda route: held.append(route))  # noqa: PLW0108 - Playwright needs a Python function
+    late.goto(f"{page.url}/edit")
+    search = late.get_by_role("searchbox", name="Search")
+    search.press_sequentially("Git")
+    held[0].continue_()
+    expect(late.get_by_label("Username")).to_be_visible()
+    late.evaluate(_DRAWN)
+    expect(search).to_be_focused()
+    late.keyboard.type("Hub")
+    expect(search).to_have_value("GitHub")
+    expect(late.get_by_label("Title")).to_have_value("GitHub")
+    pages.forgive(BLOCKED)
 
 
 @on_a_file

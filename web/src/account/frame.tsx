@@ -1,6 +1,7 @@
 // The frame of the pages before the account is open: one calm card in the middle.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
+import { focusUnlessTyping } from "../components/focus.js";
 import { Icon } from "../components/icon.js";
 import { texts } from "../texts/en.js";
 
@@ -15,7 +16,7 @@ interface FrameProps {
 /** A card with a title. The first field that asks for it has the focus. */
 export function Frame({ title, children, below, isWide }: FrameProps) {
   const card = useRef<HTMLDivElement>(null);
-  useEffect(() => card.current?.querySelector<HTMLElement>("[data-autofocus]")?.focus(), [title]);
+  useEffect(() => focusUnlessTyping(card.current?.querySelector<HTMLElement>("[data-autofocus]")), [title]);
   return (
     <main class="gate">
       <div class="brand">

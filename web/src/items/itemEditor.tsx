@@ -4,6 +4,7 @@ import { differences, type FileContent, fromStored, type Item, type ItemType, me
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Confirm } from "../components/confirm.js";
+import { focusUnlessTyping } from "../components/focus.js";
 import { Icon } from "../components/icon.js";
 import { Checkbox, Select } from "../components/select.js";
 import { tell } from "../state/notices.js";
@@ -53,7 +54,7 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
   const isDirty = stored !== before || badTotp;
   const bytes = useMemo(() => new TextEncoder().encode(stored).length, [stored]);
   useEffect(() => keepDraft(key, isDirty ? draft : undefined), [draft, isDirty]);
-  useEffect(() => form.current?.querySelector<HTMLElement>("[data-autofocus], input, textarea")?.focus(), []);
+  useEffect(() => focusUnlessTyping(form.current?.querySelector<HTMLElement>("[data-autofocus], input, textarea")), []);
 
   const change = (changed: Members): void => {
     setFault(undefined);
