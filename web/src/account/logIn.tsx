@@ -71,10 +71,7 @@ function LogInForm({ typed, onTyped, onPage, onBack }: FormProps) {
       <Form onSubmit={submit}>
         <Fault>{action.fault}</Fault>
         <ServerField typed={typed} onTyped={onTyped} />
-        <TextField
-          label={texts.common.email} type="email" autoComplete="username" autoFocus
-          value={email} onInput={(next) => onTyped({ ...typed, email: next })}
-        />
+        <EmailField typed={typed} onTyped={onTyped} isFirst />
         <PasswordField label={texts.common.password} autoComplete="current-password" value={password} onInput={setPassword} />
         <Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.logIn.submit}</Button>
         {action.isBusy && <p class="hint" role="status">{texts.logIn.working}</p>}
@@ -104,6 +101,16 @@ export function ServerField({ typed, onTyped }: { typed: Typed; onTyped: (typed:
     <TextField
       label={texts.common.server} type="url" autoComplete="url" hint={texts.logIn.serverHint}
       value={typed.server} onInput={(server) => onTyped({ ...typed, server })}
+    />
+  );
+}
+
+/** The email of the account. `isFirst`: it has the focus when the form appears. */
+export function EmailField({ typed, onTyped, isFirst = false }: { typed: Typed; onTyped: (typed: Typed) => void; isFirst?: boolean }) {
+  return (
+    <TextField
+      label={texts.common.email} type="email" autoComplete="username" autoFocus={isFirst}
+      value={typed.email} onInput={(email) => onTyped({ ...typed, email })}
     />
   );
 }

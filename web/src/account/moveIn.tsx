@@ -12,7 +12,7 @@ import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { chooseFile } from "./files.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { type GatePage, isEmail, ServerField } from "./logIn.js";
+import { EmailField, type GatePage, isEmail, ServerField } from "./logIn.js";
 
 /** The page. */
 export const MoveIn: GatePage = ({ typed, onTyped, onBack }) => {
@@ -58,7 +58,7 @@ export const MoveIn: GatePage = ({ typed, onTyped, onBack }) => {
           <Button icon="file" autoFocus onClick={() => void chooseFile("").then((chosen) => chosen && setFile(chosen))}>{moreTexts.moveIn.choose}</Button>
           {file && <span class="clip"><bdi>{file.name}</bdi></span>}
         </div>
-        <TextField label={texts.common.email} type="email" autoComplete="username" value={email} onInput={(next) => onTyped({ ...typed, email: next })} />
+        <EmailField typed={typed} onTyped={onTyped} />
         <PasswordField label={texts.common.password} autoComplete="current-password" value={password} onInput={setPassword} />
         {invitation !== undefined && <TextField label={texts.signUp.invitation} hint={texts.signUp.invitationHint} isMono value={invitation} onInput={setInvitation} maxLength={100} />}
         {isLess !== undefined && <Checkbox label={moreTexts.moveIn.less} isChecked={isLess} onChange={setLess} />}

@@ -10,7 +10,7 @@ import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { sentenceOf } from "./faults.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { type GatePage, isEmail, ServerField } from "./logIn.js";
+import { EmailField, type GatePage, isEmail, ServerField } from "./logIn.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 
 const told = (fault: unknown): string | undefined =>
@@ -38,10 +38,7 @@ export const Recover: GatePage = ({ typed, onTyped, onBack }) => {
       <Form onSubmit={submit}>
         <Fault>{action.fault}</Fault>
         <ServerField typed={typed} onTyped={onTyped} />
-        <TextField
-          label={texts.common.email} type="email" autoComplete="username" autoFocus
-          value={email} onInput={(next) => onTyped({ ...typed, email: next })}
-        />
+        <EmailField typed={typed} onTyped={onTyped} isFirst />
         <TextField label={moreTexts.recover.key} hint={moreTexts.recover.keyHint} isMono value={key} onInput={setKey} maxLength={100} />
         <NewPasswordFields label={moreTexts.recover.password} value={password} onInput={setPassword} />
         <Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.recover.submit}</Button>

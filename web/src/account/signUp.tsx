@@ -8,7 +8,7 @@ import { enterNew, newClient } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { useAction } from "./action.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { type GatePage, isEmail, ServerField } from "./logIn.js";
+import { EmailField, type GatePage, isEmail, ServerField } from "./logIn.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 import { RecoverySheet } from "./recoverySheet.js";
 
@@ -67,10 +67,7 @@ export const SignUp: GatePage = ({ typed, onTyped, onBack }) => {
       <Form onSubmit={submit}>
         <Fault>{action.fault}</Fault>
         <ServerField typed={typed} onTyped={onTyped} />
-        <TextField
-          label={texts.common.email} type="email" autoComplete="username" autoFocus
-          value={email} onInput={(next) => onTyped({ ...typed, email: next })}
-        />
+        <EmailField typed={typed} onTyped={onTyped} isFirst />
         <NewPasswordFields value={password} onInput={setPassword} />
         {invitation !== undefined && (
           <TextField label={texts.signUp.invitation} hint={texts.signUp.invitationHint} isMono value={invitation} onInput={setInvitation} maxLength={100} />
