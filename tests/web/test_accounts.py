@@ -288,7 +288,24 @@ def test_several_tabs_are_one(pages: Pages, server: Server) -> None:
     button(one.get_by_role("dialog"), "Log out").click()
     for page in (one, other):
         expect(heading(page, "Log in")).to_be_visible()
-    assert databases(one) == ["strongroom sessions"]
+    until(lambda: databases(one) == ["strongroom sessions"], "the replica to be deleted")
+
+
+@on_a_file
+def test_a_log_out_that_was_interrupted_is_finished(pages: Pages, server: Server) -> None:
+    """Where the tab is closed before the data of the account is deleted, the next start deletes it."""
+    page = pages.open()
+    enter(page, account(server))
+    page.evaluate("() => { IDBFactory.prototype.deleteDatabase = () => ({}); }")
+    settings(page, "appearance")
+    button(page, "Log out").click()
+    button(page.get_by_role("dialog"), "Log out").click()
+    expect(heading(page, "Log in")).to_be_visible()
+    assert len(databases(page)) == 2
+    page.close()
+    again = pages.open()
+    expect(heading(again, "Log in")).to_be_visible()
+    until(lambda: databases(again) == ["strongroom sessions"], "the replica to be deleted")
 
 
 def databases(page: Page) -> list[str]:

@@ -6,6 +6,7 @@ import { settings } from "./settings.js";
 /** The name under which the session is saved while the app is unlocked. */
 export const SESSION = "strongroom-web";
 const ACCOUNT = "strongroom-web.account";
+const LEFT = "strongroom-web.left"; // the replica of an account that was logged out, until it is deleted
 const UNTIL = "strongroom-web.until";
 const LOCKED = "strongroom-web.locked"; // it was locked or logged out, and no password or passkey has opened it since
 const LONGEST = 61 * 60_000; // more than any choice
@@ -48,6 +49,19 @@ export function forgetAccount(): void {
   localStorage.removeItem(ACCOUNT);
   localStorage.removeItem(UNTIL);
 }
+
+/** Note that the account was logged out: its replica is to be deleted, here or, if this tab is closed before, at the next start. */
+export function leaveAccount(): void {
+  const known = remembered();
+  if (known) localStorage.setItem(LEFT, known.replica);
+  forgetAccount();
+}
+
+/** The replica that is still to be deleted. */
+export const leftReplica = (): string | undefined => localStorage.getItem(LEFT) ?? undefined;
+
+/** The replica of the account that was logged out is deleted. */
+export const noteDeleted = (): void => localStorage.removeItem(LEFT);
 
 const named = (): string | undefined => document.querySelector<HTMLMetaElement>('meta[name="strongroom-server"]')?.content;
 

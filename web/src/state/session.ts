@@ -93,7 +93,10 @@ export async function start(): Promise<void> {
   });
   watchInput();
   const isReload = device.noteTab();
-  if (!device.remembered()) return phase.set({ kind: "away" });
+  if (!device.remembered()) {
+    void deleteLeft().catch(() => undefined); // tried again at the next start
+    return phase.set({ kind: "away" });
+  }
   const isLeft = !settings.getSnapshot().lockMinutes && !isReload && !(await isAnyTabOpen());
   if (device.isLocked() || device.isDue() || isLeft) return forgetSaved();
   await resume();
@@ -175,6 +178,7 @@ async function begin(client: Client, server: string, user: User, mine: number, h
     throw new Refusal(texts.errors.otherAccount);
   }
   open(client, mine);
+  await deleteLeft();
   device.remember({ replica: name, server, ...(hasPasskey && { hasPasskey }) });
   await Client.forget(device.SESSION);
   await save(client, mine);
@@ -297,15 +301,21 @@ async function endSession(client: Client): Promise<boolean> {
 /** Log out: the session ends, and everything of the account is deleted from this device. Whether the server has heard. */
 export async function logOut(): Promise<boolean> {
   const before = phase.getSnapshot();
-  const known = device.remembered();
   device.noteLocked();
+  device.leaveAccount();
   tellTabs({ kind: "locked", isLoggedOut: true });
   const telling = before.kind === "open" ? endSession(before.client) : false;
   await Promise.all([close(true, true), forget()]);
-  device.forgetAccount();
-  const isTold = await telling;
-  if (known) await deleteReplica(known.replica);
-  return isTold;
+  await deleteLeft();
+  return telling;
+}
+
+/** Delete the replica of an account that was logged out, if it is still there. */
+async function deleteLeft(): Promise<void> {
+  const left = device.leftReplica();
+  if (left === undefined) return;
+  await deleteReplica(left);
+  device.noteDeleted();
 }
 
 /** Sync now, also after something that kept this device from it. */
