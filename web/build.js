@@ -14,9 +14,6 @@ import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
 const BUDGET = 120; // KB after gzip: all that is loaded until somebody has an account, and can show the list
-// What is imported dynamically, and needed for that. It is bundled with the rest of the first load: in a few large files,
-// which compress better than many small ones. All else is loaded when it is first used: syncs, once an account is open.
-const FIRST = /\bimport\("(\.[^"]*\/(?:passwords|saved|indexedDb|argon2id|connectionErrors|signUp|itemList)\.js)"\)/g;
 const SYNCS = "../js/src/replica/engine.ts";
 const SHARED = {
   absWorkingDir: HERE,
@@ -51,7 +48,7 @@ const workerName = worker.named["argon2-worker.js"];
 const app = await bundle({
   entryPoints: { app: "src/main.tsx", operator: "src/operator/main.tsx" },
   splitting: true,
-  plugins: [{ name: "sources", setup: changeSources }, { name: "texts", setup: splitTexts }],
+  plugins: [{ name: "worker", setup: nameWorker }, { name: "at once", setup: loadAtOnce }, { name: "texts", setup: splitTexts }],
   inject: options.inject ? [resolve(options.inject)] : [],
 });
 const texts = await textsOf("src/texts/en.ts");
@@ -113,20 +110,21 @@ async function bundle(more) {
   return { outputs, named };
 }
 
-/** Put the hashed name of the Argon2 worker where the client names its file, and import what the first load needs. */
-function changeSources({ onLoad }) {
-  onLoad({ filter: /\/src\/.*\.tsx?$/ }, ({ path }) => {
-    const source = readFileSync(path, "utf-8");
-    let changed = source.replace('"./argon2-worker.js"', JSON.stringify(`./${workerName.replace("assets/", "")}`));
-    if (path.endsWith("argon2id.ts") && changed === source) throw new Error(`${path} names no ./argon2-worker.js`);
-    let head = "";
-    let count = 0;
-    changed = changed.replace(FIRST, (_, file) => {
-      count += 1;
-      head += `import * as first${count}_ from "${file}";\n`;
-      return `Promise.resolve(first${count}_)`;
-    });
-    return { contents: head + changed, loader: path.endsWith("x") ? "tsx" : "ts" };
+/** Put the hashed name of the Argon2 worker where the client names its file. */
+function nameWorker({ onLoad }) {
+  onLoad({ filter: /\/argon2id\.ts$/ }, ({ path }) => {
+    const [before, after, ...more] = readFileSync(path, "utf-8").split('"./argon2-worker.js"');
+    if (after === undefined || more.length) throw new Error(`${path} does not name ./argon2-worker.js once`);
+    return { contents: before + JSON.stringify(`./${workerName.replace("assets/", "")}`) + after, loader: "ts" };
+  });
+}
+
+/** Load with the first load what the client would load when it is first used. */
+function loadAtOnce({ onResolve }) {
+  const places = new Map([["later.js", "atOnce.ts"], ["laterBasics.js", "atOnceBasics.ts"]].map(([name, own]) => [join(HERE, "../js/src", name), join(HERE, "src", own)]));
+  onResolve({ filter: /\/later(Basics)?\.js$/ }, ({ path, resolveDir }) => {
+    const own = places.get(join(resolveDir, path));
+    return own && { path: own };
   });
 }
 

@@ -1,4 +1,5 @@
-// Parts that are loaded when they are used for the first time: each in one piece.
+// Parts that are loaded when they are used for the first time: each in one piece. A program that needs some of them at
+// once puts a module with the same names in the place of this one, as the web app does (web/src/atOnce.ts).
 
 /** What few programs need, or need once. */
 export const rare = () => import("./rare.js");
@@ -6,3 +7,5 @@ export const rare = () => import("./rare.js");
 export const passwords = () => import("./passwords.js");
 /** Sessions that outlive a page or a program. */
 export const saved = () => import("./saved.js");
+/** The place of a replica in a browser. */
+export const indexedDb = () => import("./replica/indexedDb.js");

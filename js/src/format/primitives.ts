@@ -1,5 +1,6 @@
 // The primitives, and nothing built from them. A runtime without WebCrypto brings its own by `usePrimitives`.
 import { Unsupported } from "../errors.js";
+import { argon2 } from "../laterBasics.js";
 import type { Bytes } from "./encoding.js";
 
 /** A key that is used and not shown: of WebCrypto, a `CryptoKey` that cannot be extracted. */
@@ -83,7 +84,7 @@ export const webCrypto: Primitives = {
     const shared = await orNull(subtle().deriveBits({ name: "X25519", public: other }, own, 256));
     return shared?.some((byte) => byte !== 0) ? shared : null;
   },
-  argon2id: async (...given) => (await import("../argon2/argon2id.js")).argon2id(...given),
+  argon2id: async (...given) => (await argon2()).argon2id(...given),
 };
 
 let current: Primitives = webCrypto;

@@ -6,6 +6,7 @@
  */
 
 import { Invalid, Tampered, Unreachable, WrongServer } from "../errors.js";
+import { connectionErrors } from "../laterBasics.js";
 import { type Call, SMALL } from "./call.js";
 
 /** The version of this package. */
@@ -213,7 +214,7 @@ const noResponse = async (error: unknown, { host }: Connection, deadline: Deadli
   }
   const codes = causes(error);
   if (!codes.length) return new NoResponse(new Unreachable(undefined, "no_response", { host }), true);
-  const { error: refused, sent, retry } = (await import("./connectionErrors.js")).explained(codes, host);
+  const { error: refused, sent, retry } = (await connectionErrors()).explained(codes, host);
   return new NoResponse(refused, sent, retry);
 };
 

@@ -3,7 +3,7 @@ import { type Client, coreOf } from "../client.js";
 import type { CodeOptions } from "../factors.js";
 import { Invalid, Locked } from "../errors.js";
 import { checkedText } from "../format/encoding.js";
-import { passwords } from "../later.js";
+import { indexedDb, passwords } from "../later.js";
 import { type Document, Scope } from "../operations/documents.js";
 import type { Value, ValueType } from "../operations/valueTypes.js";
 import { checkedType } from "../vaults.js";
@@ -49,7 +49,7 @@ const engine = () => import("./engine.js");
 async function placeOf(given: string | ReplicaPlace): Promise<ReplicaPlace> {
   if (typeof given === "object") return given;
   if (!checkedText(given, "place")) throw new Invalid({ place: "must not be empty" });
-  if ("indexedDB" in globalThis) return (await import("./indexedDb.js")).indexedDbPlace(given);
+  if ("indexedDB" in globalThis) return (await indexedDb()).indexedDbPlace(given);
   throw new Invalid({ place: "names a database of IndexedDB, and there is none here; use replicaFile of @strongroom/client/node" });
 }
 

@@ -1,39 +1,23 @@
 // Log in, and the ways to the other pages without an account on this device.
-import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { PasswordField } from "../components/passwordField.js";
 import { Waiting } from "../components/progress.js";
-import { TextField } from "../components/textField.js";
-import { defaultServer, isHostedApart } from "../state/device.js";
+import { defaultServer } from "../state/device.js";
 import { logIn, logInWithPasskey } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { useAction } from "./action.js";
 import { Fault, Form, Frame } from "./frame.js";
-
-/** What the pages before the account share: the email and the server, as typed. */
-export interface Typed {
-  readonly email: string;
-  readonly server: string;
-}
-
-interface PageProps {
-  typed: Typed;
-  onTyped: (typed: Typed) => void;
-  onBack: () => void;
-}
-/** A page that is reached from the log-in. */
-export type GatePage = ComponentType<PageProps>;
+import { EmailField, type GatePage, isEmail, ServerField, type Typed } from "./gate.js";
+import { SignUp } from "./signUp.js";
 
 const LATER = {
-  signUp: async () => (await import("./signUp.js")).SignUp,
+  signUp: async () => SignUp,
   recover: async () => (await import("./recover.js")).Recover,
   moveIn: async () => (await import("./moveIn.js")).MoveIn,
 } as const;
 
 const hasPasskeys = typeof PublicKeyCredential !== "undefined";
-/** Whether a text can be an email: the client says more. */
-export const isEmail = (text: string): boolean => /^\S+@\S+$/.test(text.trim());
 
 /** The page where there is no account on this device, or where the email is needed. */
 export function LogIn({ onBack }: { onBack?: () => void }) {
@@ -91,26 +75,5 @@ function LogInForm({ typed, onTyped, onPage, onBack }: FormProps) {
         {!onBack && <Button kind="plain" onClick={() => onPage("moveIn")}>{texts.logIn.moveIn}</Button>}
       </div>
     </Frame>
-  );
-}
-
-/** The address of the server, where the app is hosted apart from one. */
-export function ServerField({ typed, onTyped }: { typed: Typed; onTyped: (typed: Typed) => void }) {
-  if (!isHostedApart()) return null;
-  return (
-    <TextField
-      label={texts.common.server} type="url" autoComplete="url" hint={texts.logIn.serverHint}
-      value={typed.server} onInput={(server) => onTyped({ ...typed, server })}
-    />
-  );
-}
-
-/** The email of the account. `isFirst`: it has the focus when the form appears. */
-export function EmailField({ typed, onTyped, isFirst = false }: { typed: Typed; onTyped: (typed: Typed) => void; isFirst?: boolean }) {
-  return (
-    <TextField
-      label={texts.common.email} type="email" autoComplete="username" autoFocus={isFirst}
-      value={typed.email} onInput={(email) => onTyped({ ...typed, email })}
-    />
   );
 }

@@ -12,7 +12,7 @@ import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { chooseFile } from "./files.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { EmailField, type GatePage, isEmail, ServerField } from "./logIn.js";
+import { EmailField, type GatePage, isEmail, ServerField } from "./gate.js";
 
 /** The page. */
 export const MoveIn: GatePage = ({ typed, onTyped, onBack }) => {

@@ -10,7 +10,7 @@ import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
 import { sentenceOf } from "./faults.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { EmailField, type GatePage, isEmail, ServerField } from "./logIn.js";
+import { EmailField, type GatePage, isEmail, ServerField } from "./gate.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 
 const told = (fault: unknown): string | undefined =>

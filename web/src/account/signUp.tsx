@@ -8,7 +8,7 @@ import { enterNew, newClient } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { useAction } from "./action.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { EmailField, type GatePage, isEmail, ServerField } from "./logIn.js";
+import { EmailField, type GatePage, isEmail, ServerField } from "./gate.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 import { RecoverySheet } from "./recoverySheet.js";
 

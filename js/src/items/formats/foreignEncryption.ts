@@ -2,6 +2,7 @@
 //
 // Bitwarden: the key is made by PBKDF2 or Argon2id and stretched by HKDF; AES-256-CBC with HMAC-SHA-256 over it.
 import { type Bytes, join } from "../../format/encoding.js";
+import { argon2 } from "../../laterBasics.js";
 import { fromBase64 } from "./bytes.js";
 import { get } from "./common.js";
 
@@ -64,7 +65,7 @@ async function derived(password: Bytes, file: unknown): Promise<Bytes> {
   if (kind !== ARGON2ID) throw new BadParameters();
   const passes = within(iterations, MOST_PASSES);
   const [memory, lanes] = [within(get(file, "kdfMemory"), MOST_MEMORY), within(get(file, "kdfParallelism"), MOST_LANES)];
-  const { argon2id } = await import("../../argon2/argon2id.js");
+  const { argon2id } = await argon2();
   return argon2id(password, new Uint8Array(await crypto.subtle.digest("SHA-256", salted)), memory * 1024, passes, lanes);
 }
 
