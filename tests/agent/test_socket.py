@@ -236,7 +236,11 @@ def test_a_thousand_connections_keep_nobody_out(person: Person, descriptors: int
         b'{"protocol":"1","operation":"get","item":7}\n',
         b'{"protocol":"1","operation":"read","references":"x"}\n',
         b'{"protocol":"1","operation":"read","references":[1]}\n',
+        b'{"protocol":"1","operation":"items","vault":5}\n',
         b'{"protocol":"1","operation":"add","item":{"type":"login","title":["canary"]}}\n',
+        b'{"protocol":"1","operation":"add_many","items":"x"}\n',
+        b'{"protocol":"1","operation":"add_many","items":[%s]}\n' % b",".join([b'{"type":"note","title":"x"}'] * 1_001),
+        b'{"protocol":"1","operation":"export","ids":"x"}\n',
         b'{"protocol":"2","operation":"get","item":"canary"}\n',
     ],
 )

@@ -30,11 +30,20 @@ def test_a_file_is_private_and_replaces(
     target = home / "out"
     target.write_text("old")
     target.chmod(0o666)
+    modes: list[int] = []
+    set_mode = os.fchmod
+
+    def look_and_set(descriptor: int, mode: int) -> None:
+        modes.append(os.fstat(descriptor).st_mode & 0o777)
+        set_mode(descriptor, mode)
+
+    monkeypatch.setattr(os, "fchmod", look_and_set)
     before = os.umask(umask)
     try:
         write_private(target, b"new")
     finally:
         os.umask(before)
+    assert modes == [0o600 & ~umask]  # from its first moment
     assert target.read_bytes() == b"new"
     assert target.stat().st_mode & 0o777 == 0o600
     assert list(home.iterdir()) == [target]
@@ -83,6 +92,8 @@ def test_rules_that_others_can_write_are_refused(home: Path) -> None:
     rules.write_bytes(b"\xff")
     with pytest.raises(FileRefused, match="not text"):
         read_trusted(rules)
+    rules.write_bytes(b"#" * (1 << 20))
+    assert len(read_trusted(rules)) == 1 << 20
     rules.write_bytes(b"#" * (1 << 20) + b"#")
     with pytest.raises(FileRefused, match="too long"):
         read_trusted(rules)

@@ -13,7 +13,6 @@ import contextlib
 import functools
 import gc
 import importlib
-import inspect
 import json
 import os
 import pkgutil
@@ -101,36 +100,35 @@ def run(wanted: dict[str, Any]) -> None:
         os.setsid()
     if wanted["cheap_hashing"]:
         cheap_hashing.install(client=False)
-    subprocess.Popen._execute_child = _start  # type: ignore[attr-defined]
+    vars(subprocess)["run"] = _run
     sys.argv = ["strongroom", *wanted["arguments"]]
     runpy.run_module("strongroom", run_name="__main__", alter_sys=True)
 
 
-_START = inspect.signature(subprocess.Popen._execute_child)  # type: ignore[attr-defined]
-_start_truly = subprocess.Popen._execute_child  # type: ignore[attr-defined]
+_run_truly: Any = subprocess.run
 
 
-def _start(process: Any, *given: Any, **named: Any) -> None:
-    """Start a process as `subprocess.Popen` does; an agent as a fork of this one."""
-    start = _START.bind(process, *given, **named).arguments
-    if start["args"][-2:] != ["-m", "strongroom.agent"] or "TRUE_AGENT" in os.environ:
-        _start_truly(process, *given, **named)
-        return
-    pipes = [start[name] for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")]
-    process.pid = os.fork()
-    if process.pid:
-        process._child_created = True
-        process._close_pipe_fds(*pipes)
-        return
-    cheap = "CHEAP_AGENT" in os.environ
-    _take_streams([pipes[0], pipes[3], pipes[5]])
-    os.environ.clear()
-    os.environ.update(start["env"])
-    os.chdir(start["cwd"])
-    if cheap:
-        cheap_hashing.install()
-    exit_without_freeing_memory(importlib.import_module("strongroom.agent.__main__").main())
-    os._exit(1)
+def _run(command: Any, **options: Any) -> Any:
+    """As `subprocess.run`; an agent is a fork of this process, and its output comes as that of standard error."""
+    if command[-2:] != ["-m", "strongroom.agent"] or "TRUE_AGENT" in os.environ:
+        return _run_truly(command, **options)
+    read, write = os.pipe()
+    pid = os.fork()
+    if not pid:
+        cheap = "CHEAP_AGENT" in os.environ
+        _take_streams([os.open(os.devnull, os.O_RDONLY), write, write])
+        os.environ.clear()
+        os.environ.update(options["env"])
+        os.chdir(options["cwd"])
+        if cheap:
+            cheap_hashing.install()
+        exit_without_freeing_memory(importlib.import_module("strongroom.agent.__main__").main())
+        os._exit(1)
+    os.close(write)
+    with os.fdopen(read, errors="replace") as told:
+        said = told.read()
+    _, status = os.waitpid(pid, 0)
+    return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status), "", said)
 
 
 def exit_without_freeing_memory(code: object) -> None:

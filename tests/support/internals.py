@@ -7,6 +7,7 @@ from typing import Any
 from strongroom.server import Server
 from strongroom.server.context import AppContext
 from strongroom.store import Database
+from strongroom.store.postgres import connection
 
 
 def context_of(server: Server) -> AppContext:
@@ -37,3 +38,8 @@ def unfinished(server: Server) -> set[Any]:
 async def purge(server: Server) -> None:
     """Purge what has passed its retention period, as a running server does periodically."""
     await server._app.purge()
+
+
+def wait_for_databases(seconds: float) -> None:
+    """Wait so long for a connection to PostgreSQL in this process, in the place of the few seconds of an operator."""
+    vars(connection)["CONNECT_SECONDS"] = seconds
