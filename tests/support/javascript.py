@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import functools
+import hashlib
 import http.client
 import os
 import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -20,8 +22,12 @@ import pytest
 
 from tools import node
 
-PACKAGE: Final = Path(__file__).parent.parent.parent / "js"
-VECTORS: Final = PACKAGE.parent / "tests" / "vectors"
+ROOT: Final = Path(__file__).parent.parent.parent
+PACKAGE: Final = ROOT / "js"
+VECTORS: Final = ROOT / "tests" / "vectors"
+# Where builds lie that later runs use: no part of the repository, and removed by `make clean`.
+BUILDS: Final = ROOT / ".venv" / "test-builds"
+_KEPT_SECONDS: Final = 24 * 3600.0  # since it was last used; another run may still use it
 # What a page needs at the least: its own scripts and workers, WebAssembly, and the servers that it talks to.
 POLICY: Final = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; "
@@ -33,11 +39,48 @@ shared: Path = Path(tempfile.gettempdir())
 
 
 def once(name: str, make: Callable[[Path], object], *, packages: Path = PACKAGE) -> Path:
-    """A folder that the first process makes which needs it, and that all processes use."""
+    """A folder that the first process makes which needs it, and that all processes of this run use."""
+    _need_packages(packages)
+    return _made(shared, name, make)
+
+
+def kept(
+    name: str,
+    make: Callable[[Path], object],
+    *,
+    packages: Path = PACKAGE,
+    place: Path = BUILDS,
+    sources: Callable[[], str] | None = None,
+) -> Path:
+    """A folder as `once` makes it, for later runs too, until something that a build reads has changed.
+
+    No test writes to it. `sources` gives another hash than that of all sources.
+    """
+    _need_packages(packages)
+    place.mkdir(parents=True, exist_ok=True)
+    read = (sources or _hash_of_sources)()
+
+    def make_of_these(folder: Path) -> None:
+        make(folder)
+        assert (sources or _hash_of_sources)() == read, "the sources of a build were changed while it was made"
+
+    folder = _made(place, f"{name}-{read}", make_of_these)
+    (folder / ".made").touch()
+    for old in place.glob(f"{name}-*/.made"):
+        if old.parent != folder and time.time() - old.stat().st_mtime > _KEPT_SECONDS:
+            shutil.rmtree(old.parent, ignore_errors=True)
+            old.parent.with_suffix(".lock").unlink(missing_ok=True)
+    return folder
+
+
+def _need_packages(packages: Path) -> None:
     if not (packages / "node_modules" / ".done").exists():
         pytest.skip(f"The packages of {packages.name}/ are not installed; make {packages.name} does it")
-    folder = shared / name
-    with (shared / f"{name}.lock").open("wb") as lock:
+
+
+def _made(place: Path, name: str, make: Callable[[Path], object]) -> Path:
+    folder = place / name
+    with (place / f"{name}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / ".made").exists():
             shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
@@ -47,11 +90,34 @@ def once(name: str, make: Callable[[Path], object], *, packages: Path = PACKAGE)
     return folder
 
 
+def _hash_of_sources() -> str:
+    """A hash of all that a build reads, of the packages that are installed, and of the program that runs it."""
+    found = hashlib.sha256()
+    program = Path(shutil.which("node", path=node.environment()["PATH"]) or "").resolve()
+    found.update(f"{program} {program.stat().st_mtime_ns} {program.stat().st_size}\0".encode())
+    folders = (PACKAGE, ROOT / "web")
+    files = [path for folder in folders for path in folder.rglob("*") if not {"node_modules", "dist"} & {*path.parts}]
+    files += [folder / "node_modules" / ".package-lock.json" for folder in folders]
+    files += [*(ROOT / "tests" / "web").glob("*.ts"), ROOT / "LICENSE", ROOT / "src/strongroom/_version.py"]
+    for path in sorted(files):
+        if path.is_file():
+            digest = hashlib.sha256(path.read_bytes()).digest()
+            found.update(f"{path.relative_to(ROOT).as_posix()}\0".encode() + digest)
+    return found.hexdigest()[:32]
+
+
+@functools.cache
 def bundles() -> Path:
     """A folder with the bundled tests; skips the test where the packages of js/ are not installed."""
-    return once("javascript-tests", lambda folder: run("node", "build.js", "--tests", os.fspath(folder)))
+
+    def make(folder: Path) -> None:
+        run("node", "build.js", "--tests", os.fspath(folder))
+        (folder / "empty.html").write_text("<!doctype html><title>empty</title>", encoding="utf-8")
+
+    return kept("javascript-tests", make)
 
 
+@functools.cache
 def package() -> Path:
     """A copy of js/ in which the package is built, so that no test meets the files of another, or of `make js`."""
 
@@ -61,7 +127,7 @@ def package() -> Path:
         (folder / "js" / "node_modules").symlink_to(PACKAGE / "node_modules")
         run("node", "build.js", folder=folder / "js")
 
-    return once("javascript-package", make) / "js"
+    return kept("javascript-package", make) / "js"
 
 
 def run(*command: str, seconds: float = 300, folder: Path = PACKAGE, **variables: str) -> str:
@@ -142,8 +208,6 @@ def served(folder: Path | None = None, *, api: int | None = None, policy: str = 
         def log_message(self, *_: object) -> None:
             pass
 
-    if folder is None:
-        (place / "empty.html").write_text("<!doctype html><title>empty</title>", encoding="utf-8")
     with ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Handler, directory=os.fspath(place))) as server:
         server.daemon_threads = True
         thread = threading.Thread(target=server.serve_forever, daemon=True)

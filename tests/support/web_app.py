@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.support import debian_programs
-from tests.support.javascript import once, run
+from tests.support.javascript import kept, once, run
 
 SOURCE: Final = Path(__file__).parent.parent.parent / "web"
 DESKTOP: Final = {"width": 1280, "height": 800}
@@ -32,17 +33,18 @@ document.addEventListener("securitypolicyviolation", (event) =>
 expect.set_options(timeout=30_000)  # a loaded machine may need some seconds for what takes a moment
 
 
-def app_folder(*options: str, name: str = "web-app", cheap: bool = True) -> Path:
+@functools.cache
+def app_folder(*options: str, name: str = "web-app", cheap: bool = True, keep: bool = True) -> Path:
     """The folder of a build, made once for all processes; skips the test where the packages of web/ are missing.
 
-    `cheap`: it hashes passwords at a cost that tests can afford. A release never does.
+    `cheap`: it hashes passwords at a cost that tests can afford. A release never does. `keep`: for later runs too.
     """
     words = ["--inject", os.fspath(SOURCE.parent / "tests/web/cheapHashing.ts")] if cheap else []
 
     def make(folder: Path) -> None:
         run("node", "build.js", "--out", f"{folder}/app", *words, *options, folder=SOURCE)
 
-    return once(name, make, packages=SOURCE) / "app"
+    return (kept if keep else once)(name, make, packages=SOURCE) / "app"
 
 
 @contextmanager

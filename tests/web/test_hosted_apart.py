@@ -20,7 +20,7 @@ PASSWORD = "correct horse battery staple"
 def test_an_app_on_another_origin(tmp_path: Path, make_pages: MakePages) -> None:
     """It names its server, signs up there from an origin that CORS_ORIGINS names, and is told no from another one."""
     port, apart, other = free_port(), free_port(), free_port()
-    built = web_app.app_folder("--server", f"http://localhost:{port}", name=f"web-app-apart-{port}")
+    built = web_app.app_folder("--server", f"http://localhost:{port}", name=f"web-app-apart-{port}", keep=False)
     server = Server(tmp_path / "server", PORT=str(port), WEB="off", CORS_ORIGINS=f"http://localhost:{apart}").start()
     policy = SECURITY_HEADERS["content-security-policy"].replace(
         "connect-src 'self'", f"connect-src 'self' http://localhost:{port}"
