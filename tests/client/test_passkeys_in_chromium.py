@@ -11,7 +11,7 @@ import pytest
 from strongroom.client import CeremonyFailed, Client, SecondFactorRequired
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.support.chromium import Page, chromium
+from tests.support.chromium import Page, private_window
 from tests.support.ports import free_port
 
 AUTHENTICATOR = {
@@ -67,10 +67,9 @@ def test_a_browser_unlocks_the_account(tmp_path: Path, *, has_prf: bool) -> None
     port = str(free_port())
     url = f"http://localhost:{port}"
     server = Server(tmp_path / "data", PORT=port, PUBLIC_URL=url)
-    (tmp_path / "browser").mkdir()
     try:
         server.start()
-        with chromium(tmp_path / "browser") as page, Client(url) as client, Client(url) as other:
+        with private_window() as page, Client(url) as client, Client(url) as other:
             page.open(f"{url}/health")
             page.add_authenticator(hasPrf=has_prf, **AUTHENTICATOR)
             browser, email = Browser(page), unique_email()

@@ -13,7 +13,7 @@ from strongroom.client import Client
 from tests.client.both_clients import unique_email
 from tests.client.test_passkeys_in_chromium import AUTHENTICATOR
 from tests.contract.harness import Server
-from tests.support.chromium import chromium
+from tests.support.chromium import private_window
 from tests.support.javascript import run, served
 from tests.support.javascript_project import check, esbuild, project
 from tests.support.ports import free_port
@@ -118,7 +118,7 @@ def test_the_browsers_part_of_the_page_runs(tmp_path: Path) -> None:
         for allowed in (policy.replace(" 'wasm-unsafe-eval'", ""), policy):
             with (
                 served(site, api=api, policy=allowed, port=port) as origin,
-                chromium(_made(tmp_path / f"browser-{len(allowed)}")) as page,
+                private_window() as page,
             ):
                 page.open(f"{origin}/index.html")
                 page.add_authenticator(hasPrf=True, **AUTHENTICATOR)
@@ -128,11 +128,6 @@ def test_the_browsers_part_of_the_page_runs(tmp_path: Path) -> None:
         assert printed.split("-\n") == [shown for _, shown in program]
     finally:
         server.abandon()
-
-
-def _made(folder: Path) -> Path:
-    folder.mkdir()
-    return folder
 
 
 FILL = """(async () => {
@@ -204,14 +199,14 @@ POLICY = (
 )
 
 
-def test_the_notes_app(server: Server, tmp_path: Path) -> None:
+def test_the_notes_app(server: Server) -> None:
     """examples/notes-js, built as its page says: register, write, change, reload, log in again, read; no other origin.
 
     A wrong password is told in the client's sentence.
     """
     site = built("notes-js", server, "main.ts")
     who = {"email": unique_email(), "password": "correct horse battery staple"}
-    with served(site, policy=POLICY) as origin, chromium(_made(tmp_path / "browser")) as tab:
+    with served(site, policy=POLICY) as origin, private_window() as tab:
 
         def do(script: str, **words: str) -> Any:
             return tab.run(FILL % (script % words if words else script))
@@ -258,7 +253,7 @@ IN_REACT = """(async () => {
 
 
 @pytest.mark.production_hashing
-def test_the_notes_app_in_react(server: Server, tmp_path: Path) -> None:
+def test_the_notes_app_in_react(server: Server) -> None:
     """examples/notes-react: it writes without a network, sends later, and lets a person decide a conflict.
 
     After a reload it goes on without the password; a logout deletes everything from the device.
@@ -267,7 +262,7 @@ def test_the_notes_app_in_react(server: Server, tmp_path: Path) -> None:
     who = {"email": unique_email(), "password": "correct horse battery staple"}
     with (
         served(site, policy=POLICY) as origin,
-        chromium(_made(tmp_path / "browser")) as tab,
+        private_window() as tab,
         Client(f"http://127.0.0.1:{server.port}") as elsewhere,
     ):
 
@@ -335,7 +330,7 @@ def test_the_component_of_the_page(server: Server, tmp_path: Path) -> None:
     esbuild(project(), "shown.tsx", "--target=es2022", *options)
     shutil.copy(project() / "node_modules/@strongroom/client/dist/argon2-worker.js", site)
     (site / "index.html").write_text("<!doctype html><title>page</title><body></body>", encoding="utf-8")
-    with served(site, api=server.port, policy=POLICY) as origin, chromium(_made(tmp_path / "browser")) as tab:
+    with served(site, api=server.port, policy=POLICY) as origin, private_window() as tab:
         tab.open(f"{origin}/index.html")
         tab.run(f'import("{origin}/shown.js").then(() => null)')
         shown = tab.run(

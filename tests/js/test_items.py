@@ -13,7 +13,7 @@ from strongroom.client import Client
 from strongroom.items import Item, Login, field
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.support.chromium import chromium
+from tests.support.chromium import private_window
 from tests.support.javascript import bundles, run, served
 
 VECTORS = Path(__file__).parent.parent / "items" / "vectors"
@@ -25,10 +25,9 @@ def asked(name: str, given: Any) -> Any:
     return json.loads(run("node", str(bundles() / "items.program.js"), name, told))
 
 
-def test_the_vectors_hold_in_a_browser(tmp_path: Path) -> None:
+def test_the_vectors_hold_in_a_browser() -> None:
     """Items, references and one-time codes, with the browser's WebCrypto, under a strict policy."""
-    (tmp_path / "browser").mkdir()
-    with served() as url, chromium(tmp_path / "browser") as page:
+    with served() as url, private_window() as page:
         page.open(f"{url}/empty.html")
         for path in sorted(VECTORS.glob("*.json")):
             told = json.dumps(json.dumps(json.loads(path.read_text("utf-8"))["cases"]))

@@ -9,7 +9,7 @@ from typing import Any
 from tests.client.both_clients import unique_email
 from tests.contract.harness import Server
 from tests.js.test_saved_sessions import assert_not_on_disk
-from tests.support.chromium import chromium
+from tests.support.chromium import chromium, private_window
 from tests.support.javascript import served
 
 # The strictest policy that a page can have which shows nothing; the server has the page's origin.
@@ -137,11 +137,10 @@ def test_the_five_lines_under_a_strict_policy(tmp_path: Path, server: Server) ->
     assert_not_on_disk(tmp_path / "browser", [*secrets, VAULT, COLLECTION])
 
 
-def test_a_page_that_allows_no_worker_is_told(tmp_path: Path, server: Server) -> None:
+def test_a_page_that_allows_no_worker_is_told(server: Server) -> None:
     """Without the policy of Trusted Types, or without WebAssembly, a login is refused with what the page needs."""
-    (tmp_path / "browser").mkdir()
     email = unique_email()
-    with chromium(tmp_path / "browser") as page:
+    with private_window() as page:
         for policy in (f"{STRICT}; trusted-types other", STRICT.replace(" 'wasm-unsafe-eval'", "")):
             with served(api=server.port, policy=policy) as url:
                 page.open(f"{url}/empty.html")
@@ -191,10 +190,9 @@ ENDED = """(async () => {
 })()"""
 
 
-def test_one_tab_refreshes_for_all(tmp_path: Path, server: Server) -> None:
+def test_one_tab_refreshes_for_all(server: Server) -> None:
     """Two tabs find at the same time that their token has expired: one refreshes, the other takes what it got."""
-    (tmp_path / "browser").mkdir()
-    with served() as pages, chromium(tmp_path / "browser") as page:
+    with served() as pages, private_window() as page:
         told = {"pages": pages, "url": f"http://localhost:{server.port}", "email": unique_email(), "password": PASSWORD}
         first = page.open(f"{pages}/empty.html")
         page.run(BEGIN % told)

@@ -10,7 +10,7 @@ import pytest
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.test_passkeys_in_chromium import AUTHENTICATOR
 from tests.contract.harness import Server
-from tests.support.chromium import chromium
+from tests.support.chromium import private_window
 from tests.support.javascript import served
 from tests.support.ports import free_port
 
@@ -57,11 +57,10 @@ def test_a_page_unlocks_the_account(tmp_path: Path, *, has_prf: bool) -> None:
     port = str(free_port())
     url = f"http://localhost:{port}"
     server = Server(tmp_path / "data", PORT=port, PUBLIC_URL=url)
-    (tmp_path / "browser").mkdir()
     email = unique_email()
     try:
         server.start()
-        with served() as pages, chromium(tmp_path / "browser") as page:
+        with served() as pages, private_window() as page:
             told = {"pages": pages, "url": url, "email": email, "password": PASSWORD}
 
             def run(script: str) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
 from tests.js.tab import Tab
-from tests.support.chromium import chromium
+from tests.support.chromium import private_window
 from tests.support.javascript import served
 
 
@@ -18,16 +17,15 @@ def _network(*, offline: bool) -> dict[str, Any]:
     return {"offline": offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
 
 
-def test_a_page_in_react(server: Server, tmp_path: Path) -> None:
+def test_a_page_in_react(server: Server) -> None:
     """It shows what is there, what is written, here and elsewhere, finds words, and lets a person decide a conflict."""
-    (tmp_path / "browser").mkdir()
     email = unique_email()
     with Client(f"http://127.0.0.1:{server.port}") as client:
         client.register(email, PASSWORD)
         notes = client.vault("v", create=True).collection("notes")
         notes.create("a first note")
         client.vault("v").collection("elsewhere").create("in another collection")
-        with served() as url, chromium(tmp_path / "browser") as page:
+        with served() as url, private_window() as page:
             tab = Tab(page, url, "react")
             tab.call("begin", f"http://localhost:{server.port}", email, PASSWORD)
             assert tab.call("listed", 1) == ["a first note"]

@@ -17,7 +17,7 @@ from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
 from tests.js.tab import Tab
 from tests.js.test_saved_sessions import assert_not_on_disk
-from tests.support.chromium import Page, chromium
+from tests.support.chromium import Page, chromium, private_window
 from tests.support.javascript import served
 from tests.support.sampling import DAY, rounds
 from tests.support.waiting import until
@@ -27,16 +27,23 @@ REQUESTS = ("get", "getAll", "getAllKeys", "count", "put", "transaction")
 
 
 @pytest.fixture
-def browser(tmp_path: Path) -> Iterator[tuple[Page, str]]:
+def browser() -> Iterator[tuple[Page, str]]:
     """A browser, and the address of the pages."""
+    with served() as url, private_window() as page:
+        yield page, url
+
+
+@pytest.fixture
+def own_browser(tmp_path: Path) -> Iterator[tuple[Page, str]]:
+    """A browser with a profile in the folder of the test, and the address of the pages."""
     (tmp_path / "browser").mkdir()
     with served() as url, chromium(tmp_path / "browser") as page:
         yield page, url
 
 
-def test_two_tabs_share_a_replica(server: Server, browser: tuple[Page, str], tmp_path: Path) -> None:
+def test_two_tabs_share_a_replica(server: Server, own_browser: tuple[Page, str], tmp_path: Path) -> None:
     """One tab syncs, the other follows, and takes its place; what either writes is sent; nothing is readable."""
-    page, url = browser
+    page, url = own_browser
     email, address = unique_email(), f"http://localhost:{server.port}"
     one, other = Tab(page, url, "replica"), Tab(page, url, "replica")
     assert one.call("begin", address, email, PASSWORD, "new") == {"isNew": True}

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
-from tests.support.chromium import chromium
+from tests.support.chromium import private_window
 from tests.support.javascript import VECTORS, served
 
 
-def test_the_vectors_hold_in_a_browser(tmp_path: Path) -> None:
+def test_the_vectors_hold_in_a_browser() -> None:
     """Readers and writers, with the browser's WebCrypto and Argon2id in a worker."""
-    (tmp_path / "browser").mkdir()
-    with served() as url, chromium(tmp_path / "browser") as page:
+    with served() as url, private_window() as page:
         page.open(f"{url}/empty.html")
         for path in sorted(VECTORS.glob("*.json")):
             cases = json.loads(path.read_text("utf-8"))["cases"]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.contract.harness import Server
-from tests.support.chromium import Page, chromium
+from tests.support.chromium import Page, private_window
 
 AUTHENTICATOR = {
     "protocol": "ctap2",
@@ -115,11 +115,10 @@ class App:
 def test_a_browser_registers_logs_in_and_gets_a_key(tmp_path: Path, has_prf: bool) -> None:  # noqa: FBT001
     """Registered, then logged in with it alone and as second factor; with PRF, one text gives one key each time."""
     account = {"email": "ann@example.com", "password": "correct horse"}
-    (tmp_path / "browser").mkdir()
     with (
         bare_page() as origin,
         serving(tmp_path / "data", origin) as api,
-        chromium(tmp_path / "browser") as page,
+        private_window() as page,
     ):
         page.open(f"{origin}/")
         page.add_authenticator(hasPrf=has_prf, **AUTHENTICATOR)
