@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import gzip
 import io
 import json
-import random
 import resource
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +17,8 @@ from strongroom.items import Card, Item, SshKey
 from strongroom.items.formats import READERS, WRITERS, FileRefused, PasswordNeeded, Problem, pass_store
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
-from tests.items.test_round_trips import CHROME, DOTENV, FIREFOX, KEEPASS_CSV, SAFARI, read
-
-CANARY = "loquat-3306"
+from tests.items.hostile_files import BAD_ITEMS, CANARY, NO_FORMAT, SAMPLES, changed, damaged, mistyped, packed
+from tests.items.test_round_trips import read
 
 
 def sentence(name: str, data: bytes | str, password: str | None = None) -> str:
@@ -39,17 +34,15 @@ def problems(name: str, data: bytes | str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", sorted(READERS))
-@pytest.mark.parametrize(
-    "data", [b"", b"\0", b"\xff\xfe\xfd", b"{", b"[]", b"{}", b"<a>", b"PK\x03\x04", b"null", b'"x"']
-)
-def test_what_is_not_the_format(name: str, data: bytes) -> None:
+def test_what_is_not_the_format(name: str) -> None:
     """Any bytes are refused with a sentence, or give problems and no items."""
-    try:
-        found = read(name, data)
-    except FileRefused as refused:
-        assert str(refused).endswith(".")
-    else:
-        assert not any(isinstance(one, Item) for one in found)
+    for data in NO_FORMAT:
+        try:
+            found = read(name, data)
+        except FileRefused as refused:
+            assert str(refused).endswith("."), data
+        else:
+            assert not any(isinstance(one, Item) for one in found), data
 
 
 @pytest.mark.parametrize("name", ["cxf", "bitwarden"])
@@ -70,18 +63,6 @@ def test_deep_json(name: str) -> None:
         "The item 'Deep' is nested too deeply, and was left out."
     ]
     assert [one.title for one in found if isinstance(one, Item)] == ["Good"]
-
-
-BAD_ITEMS: list[tuple[str, Any]] = [
-    ("is not an item", 5),
-    ("is not an item", {"name": "Bad", "type": 1, "login": [CANARY]}),
-    ("is not an item", {"name": "Bad", "type": 1, "fields": {"x": CANARY}}),
-    ("is not an item", {"name": "Bad", "type": 2, "notes": {"x": CANARY}}),
-    ("number that is too large", {"name": "Bad", "type": 2, "x": 2**60}),
-    ("not valid Unicode", {"name": "Bad", "type": 2, "notes": "\ud800"}),
-    ("is too large", {"name": "Bad", "type": 2, "notes": "x" * 5_000_000}),
-    ("in the trash", {"name": "Bad", "type": 2, "deletedDate": "2024-01-01T00:00:00Z"}),
-]
 
 
 @pytest.mark.parametrize(("told", "bad"), BAD_ITEMS)
@@ -161,24 +142,9 @@ def test_protected_files_of_keepass() -> None:
 def test_zip_bombs_and_paths() -> None:
     """Sizes are counted while a zip file is read, and names in it never become paths."""
     assert "export.data" in sentence("1pux", corpora.zipped({"export.data": b" " * (80 << 20)}))
-    bomb = gzip.compress(b"\0" * (10 << 20))
-    blob = f'<Binaries><Binary ID="0" Compressed="True">{base64.b64encode(bomb).decode()}</Binary></Binaries>'
-    entry = (
-        '<Entry><String><Key>Title</Key><Value>T</Value></String><Binary><Key>x</Key><Value Ref="0"/></Binary></Entry>'
-    )
-    group = f"<Group><Name>x</Name>{entry}</Group>"
-    assert (
-        "too large" in problems("keepass-xml", f"<KeePassFile><Meta>{blob}</Meta><Root>{group}</Root></KeePassFile>")[0]
-    )
+    assert "too large" in problems("keepass-xml", packed(1, 10 << 20).data)[0]
     assert "damaged" in sentence("1pux", damaged(corpora.onepassword(1, 3)))
     assert "zip file" in sentence("1pux", corpora.onepassword(1, 3)[:-30])
-
-
-def damaged(data: bytes) -> bytes:
-    """A zip file with some bytes of `export.data` changed."""
-    with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        start = archive.getinfo("export.data").header_offset + 60
-    return data[:start] + bytes(16) + data[start + 16 :]
 
 
 def test_files_of_1password_are_named_by_the_item_alone(tmp_path: Path) -> None:
@@ -291,38 +257,12 @@ def test_a_text_of_one_gigabyte(tmp_path: Path) -> None:
     assert int(peak) < 500
 
 
-SAMPLES: dict[str, Callable[[], bytes]] = {
-    "cxf": lambda: json.dumps(corpora.cxf(5, 6)).encode(),
-    "bitwarden": lambda: json.dumps(corpora.bitwarden(5, 6)).encode(),
-    "1pux": lambda: corpora.onepassword(5, 6),
-    "keepass-xml": lambda: corpora.keepass(5, 6).encode(),
-    "keepass-csv": KEEPASS_CSV.encode,
-    "chrome": CHROME.encode,
-    "firefox": FIREFOX.encode,
-    "safari": SAFARI.encode,
-    "dotenv": DOTENV.encode,
-}
-
-
 @pytest.mark.parametrize("name", sorted(SAMPLES))
 def test_damaged_files(name: str) -> None:
     """Files with bytes changed, cut out or doubled are read or refused with a sentence: never anything else."""
-    chance, good = random.Random(7), SAMPLES[name]()  # noqa: S311 - the same files every time
-    for _ in range(60):
-        data = bytearray(good)
-        for _ in range(chance.randint(1, 4)):
-            at = chance.randrange(len(data))
-            match chance.randint(0, 3):
-                case 0:
-                    data[at] = chance.randrange(256)
-                case 1:
-                    del data[at : at + chance.randint(1, 50)]
-                case 2:
-                    data[at:at] = data[max(0, at - 30) : at]
-                case _:
-                    data[at:at] = chance.choice([b"[", b"{", b'"', b"null", b"1e999", b"\xff", b"<", b",", b"\n"])
+    for file in changed(name, SAMPLES[name](), 60, 7):
         try:
-            for one in read(name, bytes(data)):
+            for one in read(name, file.data):
                 assert isinstance(one, Item | Problem)
         except FileRefused as refused:
             assert str(refused).endswith(".")
@@ -331,39 +271,11 @@ def test_damaged_files(name: str) -> None:
 @pytest.mark.parametrize("name", ["cxf", "bitwarden", "1pux"])
 def test_members_of_wrong_types(name: str) -> None:
     """Each value of a file in turn is replaced by one of another type: an item is read, or is a problem."""
-    made: dict[str, Any] = {
-        "cxf": lambda: corpora.cxf(6, 12),
-        "bitwarden": lambda: corpora.bitwarden(6, 12),
-        "1pux": lambda: _onepassword_json(6, 12),
-    }
-    whole = made[name]()
-    chance = random.Random(8)  # noqa: S311 - the same files every time
-    places = list(_places(whole))
-    for path in chance.sample(places, min(250, len(places))):
-        wrong: Any = chance.choice([None, 5, -1.5, True, "x", [], {}, [[]], {"value": 5}, ["x"], [None], 10**30])
-        copy = json.loads(json.dumps(whole))
-        place = copy
-        for step in path[:-1]:
-            place = place[step]
-        place[path[-1]] = wrong
-        data = json.dumps(copy).encode()
+    for file in mistyped(name, 250, 8):
         try:
-            read(name, corpora.zipped({"export.data": data}) if name == "1pux" else data)
+            read(name, file.data)
         except FileRefused as refused:
             assert str(refused).endswith(".")
-
-
-def _onepassword_json(seed: int, count: int) -> Any:
-    with zipfile.ZipFile(io.BytesIO(corpora.onepassword(seed, count))) as archive:
-        return json.loads(archive.read("export.data"))
-
-
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Any:
-    if path:
-        yield path
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for step, one in inner:
-        yield from _places(one, (*path, step))
 
 
 def test_pass_entries() -> None:
@@ -406,6 +318,8 @@ def test_null_among_the_items() -> None:
 def test_texts_and_numbers_in_odd_places() -> None:
     """A version that is a list, a salt and a password that are not Unicode, a month of 5,000 digits."""
     assert "later version" in sentence("cxf", json.dumps({"version": {"major": []}, "accounts": []}))
+    assert read("cxf", json.dumps({"version": {"major": 0}, "accounts": []})) == []
+    assert "later version" in sentence("cxf", json.dumps({"version": {"major": 2}, "accounts": []}))
     file = protected({"items": []}, "p", {"kdfType": 0, "kdfIterations": 1000})
     assert "wrong" in sentence("bitwarden", json.dumps(file), "\ud800")
     for kdf in ({"kdfType": 0}, {"kdfType": 1, "kdfIterations": 1, "kdfMemory": 8, "kdfParallelism": 1}):
@@ -439,13 +353,7 @@ def test_other_compressions_in_a_zip_file(method: int) -> None:
 
 def test_many_entries_with_one_file_of_keepass() -> None:
     """What is unpacked is counted for the whole file, however many entries name it."""
-    packed = base64.b64encode(gzip.compress(b"\0" * 2_500_000)).decode()
-    entry = (
-        '<Entry><String><Key>Title</Key><Value>T</Value></String><Binary><Key>x</Key><Value Ref="0"/></Binary></Entry>'
-    )
-    blob = f'<Meta><Binaries><Binary ID="0" Compressed="True">{packed}</Binary></Binaries></Meta>'
-    whole = f"<KeePassFile>{blob}<Root><Group><Name>x</Name>{entry * 80}</Group></Root></KeePassFile>"
-    found = read("keepass-xml", whole)
+    found = read("keepass-xml", packed(80, 2_500_000).data)
     files = [file for one in found if isinstance(one, Item) for file in one.files]
     assert 40 < len(files) < 60
     assert sum(isinstance(one, Item) for one in found) == 80

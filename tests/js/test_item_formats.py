@@ -13,13 +13,12 @@ from strongroom.items.formats import READERS, WRITERS, FileRefused, Problem, gue
 from tests.items import corpora
 from tests.items import test_round_trips as samples
 from tests.items.encrypted_exports import protected
-from tests.items.test_hostile_files import SAMPLES
+from tests.items.hostile_files import SAMPLES, File, changed, heavy_files, hostile_files, mistyped, of_xml, of_zip
 from tests.items.test_round_trips import UNFIT, Stored, stored
 from tests.items.test_shapes import fulls
-from tests.js.hostile_item_files import File, changed, heavy_files, hostile_files, mistyped, of_xml, of_zip
 from tests.js.tab import Tab
 from tests.js.test_items import asked
-from tests.support.chromium import chromium
+from tests.support.chromium import private_window
 from tests.support.javascript import served
 from tests.support.sampling import DAY, LONG, rounds
 
@@ -234,14 +233,13 @@ def test_ten_thousand_items(tmp_path: Path) -> None:
     assert told["seconds"] < 30
 
 
-def test_files_are_read_in_a_browser(tmp_path: Path) -> None:
+def test_files_are_read_in_a_browser() -> None:
     """Under a strict policy, with the browser's own unpacking and encryption, and Argon2id in the client's worker."""
-    (tmp_path / "browser").mkdir()
     lanes = {"kdfType": 1, "kdfIterations": 2, "kdfMemory": 16, "kdfParallelism": 4}
     files = [file for file in corpus(12, 12) if file.format != "dotenv"]
     files.append(File("bitwarden", json.dumps(protected(corpora.bitwarden(3, 5), "ü", lanes)).encode(), "ü"))
     files += [*of_zip(), *list(of_xml())[-14:]]
-    with served() as url, chromium(tmp_path / "browser") as page:
+    with served() as url, private_window() as page:
         tab = Tab(page, url, "items")
         for file in files:
             assert tab.call("found", file.format, base64.b64encode(file.data).decode(), file.password) == here(file)

@@ -1,4 +1,4 @@
-"""Hostile and broken files of other programs, for both languages: what one says of them, the other says too."""
+"""Hostile and broken files of other programs, for the tests of both languages."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ import io
 import json
 import random
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from strongroom.items.formats import READERS
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
-from tests.items.test_hostile_files import BAD_ITEMS, damaged
+from tests.items.test_round_trips import CHROME, DOTENV, FIREFOX, KEEPASS_CSV, SAFARI
+
+CANARY = "loquat-3306"
 
 ENTRY = '<Entry><String><Key>Title</Key><Value>T</Value></String><Binary><Key>x</Key><Value Ref="0"/></Binary></Entry>'
 CODE = "GEZDGNBVGY3TQOJQ"
@@ -40,12 +42,27 @@ def _onepassword(accounts: Any, **more: bytes) -> File:
     return File("1pux", corpora.zipped({"export.data": json.dumps({"accounts": accounts}).encode()} | more))
 
 
+NO_FORMAT = [
+    *(b"", b"\0", b"\xff\xfe\xfd", b"{", b"[]", b"{}", b"<a>", b"PK\x03\x04", b"null", b'"x"', b"\xff\xfea\0"),
+    *(b"\xef\xbb\xbf{}", b"name,url,username,password\n", b"a,b\n1,2\n"),
+]
+
+
 def of_no_format() -> Iterator[File]:
     """Any bytes for every reader."""
-    texts = [b"", b"\0", b"\xff\xfe\xfd", b"{", b"[]", b"{}", b"<a>", b"PK\x03\x04", b"null", b'"x"', b"\xff\xfea\0"]
-    for name in READERS:
-        for data in [*texts, b"\xef\xbb\xbf{}", b"name,url,username,password\n", b"a,b\n1,2\n"]:
-            yield File(name, data)
+    yield from (File(name, data) for name in READERS for data in NO_FORMAT)
+
+
+BAD_ITEMS: list[tuple[str, Any]] = [
+    ("is not an item", 5),
+    ("is not an item", {"name": "Bad", "type": 1, "login": [CANARY]}),
+    ("is not an item", {"name": "Bad", "type": 1, "fields": {"x": CANARY}}),
+    ("is not an item", {"name": "Bad", "type": 2, "notes": {"x": CANARY}}),
+    ("number that is too large", {"name": "Bad", "type": 2, "x": 2**60}),
+    ("not valid Unicode", {"name": "Bad", "type": 2, "notes": "\ud800"}),
+    ("is too large", {"name": "Bad", "type": 2, "notes": "x" * 5_000_000}),
+    ("in the trash", {"name": "Bad", "type": 2, "deletedDate": "2024-01-01T00:00:00Z"}),
+]
 
 
 def of_json() -> Iterator[File]:
@@ -204,14 +221,21 @@ def of_xml() -> Iterator[File]:
     inner = f"<Group><Name>in</Name>{about}<Entry>{title}</Entry><Entry>{title}</Entry></Group>"
     yield _keepass(f"<Group><Name>x</Name>{about}{inner}<Group><Name>{'empty' * 20}</Name>{about}</Group></Group>")
     for count, size in ((1, 10 << 20), (1, 1000)):
-        yield _packed(count, size)
+        yield packed(count, size)
 
 
-def _packed(count: int, size: int) -> File:
+def packed(count: int, size: int) -> File:
     """So many entries with one packed file of this size."""
     packed = base64.b64encode(gzip.compress(b"\0" * size)).decode()
     blob = f'<Meta><Binaries><Binary ID="0" Compressed="True">{packed}</Binary></Binaries></Meta>'
     return _keepass(f"<Group><Name>x</Name>{ENTRY * count}</Group>", blob)
+
+
+def damaged(data: bytes) -> bytes:
+    """A zip file with some bytes of `export.data` changed."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        start = archive.getinfo("export.data").header_offset + 60
+    return data[:start] + bytes(16) + data[start + 16 :]
 
 
 def of_zip() -> Iterator[File]:
@@ -294,7 +318,7 @@ def heavy_files() -> list[File]:
         File("chrome", b"name,url,username,password\n" + b"x" * (65 << 20)),
         File("keepass-csv", b"group,title,username,password\n" + b"\xff" * 3_000_000 + b",t,u,p\n"),
         File("chrome", b"name,url,username,password\n" + b"\xffa" * (15 << 20)),
-        _packed(60, 2_500_000),
+        packed(60, 2_500_000),
     ]
 
 
@@ -350,3 +374,16 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 def _onepassword_json(seed: int, count: int) -> Any:
     with zipfile.ZipFile(io.BytesIO(corpora.onepassword(seed, count))) as archive:
         return json.loads(archive.read("export.data"))
+
+
+SAMPLES: dict[str, Callable[[], bytes]] = {
+    "cxf": lambda: json.dumps(corpora.cxf(5, 6)).encode(),
+    "bitwarden": lambda: json.dumps(corpora.bitwarden(5, 6)).encode(),
+    "1pux": lambda: corpora.onepassword(5, 6),
+    "keepass-xml": lambda: corpora.keepass(5, 6).encode(),
+    "keepass-csv": KEEPASS_CSV.encode,
+    "chrome": CHROME.encode,
+    "firefox": FIREFOX.encode,
+    "safari": SAFARI.encode,
+    "dotenv": DOTENV.encode,
+}
