@@ -57,6 +57,7 @@ def pytest_report_header() -> str:
     return f"samples of long tables: those of SAMPLE_DAY={sampling.DAY}"
 
 
+WEB = "tests/web/"
 # The slowest tests, most of which wait: they begin first, so that no process works on one of them alone at the end.
 SLOW = (
     "tests/client/test_vectors.py::test_a_second_implementation_agrees",
@@ -84,16 +85,24 @@ SLOW = (
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of other days; put the slow ones first, spread over the workers, which get equal shares."""
+    """Leave out the tests of other days; put the slow ones first, spread over the workers, which get equal shares.
+
+    Those of the web app begin in two workers only: a browser takes long to start.
+    """
     if config.getoption("--rotate"):
         others = rotation.on_other_days(item.nodeid for item in items)
         config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
         items[:] = [item for item in items if item.nodeid not in others]
     workers: int = getattr(config, "workerinput", {}).get("workercount", 1)  # set in a worker of pytest-xdist
+    web = [item for item in items if item.nodeid.startswith(WEB)]
     slow = [item for name in SLOW for item in items if item.nodeid.startswith(name)]
-    rest = [item for item in items if not item.nodeid.startswith(SLOW)]
+    rest = [item for item in items if not item.nodeid.startswith((WEB, *SLOW))]
     share = -(-len(rest) // workers)
-    items[:] = [item for at in range(workers) for item in slow[at::workers] + rest[at * share : (at + 1) * share]]
+    items[:] = [
+        item
+        for at in range(workers)
+        for item in web[at :: min(2, workers)] * (at < 2) + slow[at::workers] + rest[at * share : (at + 1) * share]
+    ]
 
 
 # How long an example takes depends on what else the machine does.
