@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "strongroom"
 FOLDER = ROOT / ".venv" / "coverage"  # not in the repository
 SETTINGS = Path(__file__).with_name("settings.ini")
-FOLDERS = ("actions", "store", "server", "client", "cli", "wire", "root")
+FOLDERS = ("actions", "store", "server", "client", "agent", "items", "mcp", "programs", "cli", "wire", "root")
 
 
 def measure(arguments: list[str], folder: Path = FOLDER, *, add: bool = False) -> int:

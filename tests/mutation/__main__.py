@@ -22,7 +22,7 @@ from tests.mutation.runner import Outcome, Overlay
 from tests.mutation.selection import Choice
 
 SOURCE = ROOT / "src"
-FOLDERS = ("actions", "store", "server", "client")
+FOLDERS = ("actions", "store", "server", "client", "agent", "items", "mcp", "programs")
 REASONS = Path(__file__).with_name("reasons.txt")  # mutants that no test can or need notice, and why
 
 
