@@ -379,3 +379,10 @@ class ConvergeRestored(Converge):
         self.devices[0].begin_again(PASSWORD)  # a process that has seen nothing yet takes the server as it is
         self.owner = self.devices[0].client
         self._forget_what_nobody_holds()
+
+    def settle_one(self, device: Device) -> bool:
+        """Sync a device, with somebody beside it who decides what no resolver may; whether that changed anything."""
+        report = self._sync(device, "merge", [], None)
+        for conflict in report.conflicts:
+            conflict.resolve(self.resolver("merge"))
+        return bool(report.changed)
