@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -12,12 +13,18 @@ from tests.client.both_clients import Faces
 from tests.client.devices import Devices
 from tests.client.moving_accounts import furnish, url_of
 from tests.contract.harness import Server
+from tests.support.sampling import LONG
 from tests.sync.restartable_server import RestartableServer
 
 
-@pytest.fixture(scope="session")
+def shared_in(fixture_name: str, config: pytest.Config) -> Literal["module", "session"]:  # noqa: ARG001
+    """A soak runs all tests in one process: wrong passwords of all would add up to the limit of one server."""
+    return "module" if LONG else "session"
+
+
+@pytest.fixture(scope=shared_in)
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A real server process that all tests share."""
+    """A real server process that tests share."""
     running = Server(tmp_path_factory.mktemp("server"))
     try:
         yield running.start()

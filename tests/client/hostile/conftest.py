@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from tests.client.both_clients import Faces
+from tests.client.conftest import shared_in
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
 from tests.contract.harness import Server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope=shared_in)
 def people(server: Server) -> Iterator[People]:
     """Two accounts that all attacks share."""
     made = People(server)
