@@ -13,9 +13,7 @@ export function UsageSection() {
         <div class="stack narrow">
           <Measure label={moreTexts.usage.documents} used={documents} most={maxDocuments} spell={(count) => count.toLocaleString("en")} />
           <Measure label={moreTexts.usage.size} used={bytes} most={maxBytes} spell={moreTexts.usage.bytes} />
-          <dl class="facts">
-            <div><dt>{moreTexts.usage.kept}</dt><dd>{maxBytes === null ? moreTexts.usage.bytes(kept) : moreTexts.usage.of(moreTexts.usage.bytes(kept), moreTexts.usage.bytes(maxBytes))}</dd></div>
-          </dl>
+          <Measure label={moreTexts.usage.kept} used={kept} most={maxBytes} spell={moreTexts.usage.bytes} canRefuse={false} />
           <p class="muted small">{moreTexts.usage.what}</p>
         </div>
       )}
@@ -23,8 +21,17 @@ export function UsageSection() {
   );
 }
 
-function Measure({ label, used, most, spell }: { label: string; used: number; most: number | null; spell: (count: number) => string }) {
-  const isFull = most !== null && used >= most;
+interface MeasureProps {
+  label: string;
+  used: number;
+  most: number | null;
+  spell: (count: number) => string;
+  /** Whether nothing more is taken when it is full: of history, the oldest goes instead. */
+  canRefuse?: boolean;
+}
+
+function Measure({ label, used, most, spell, canRefuse = true }: MeasureProps) {
+  const isFull = canRefuse && most !== null && used >= most;
   return (
     <div class="measure">
       <div class="row spread">

@@ -22,7 +22,7 @@ export function NavLink({ view, icon, label, isCurrent, count = 0 }: LinkProps) 
     <a class="navLink" href={hrefOf(view)} aria-current={isCurrent ? "page" : undefined}>
       <Icon name={icon} />
       <span class="navText">{label}</span>
-      {count > 0 && <span class="count">{count.toLocaleString("en")}</span>}
+      {count > 0 && <span class="navCount">{count.toLocaleString("en")}</span>}
     </a>
   );
 }

@@ -26,7 +26,7 @@ const PAGE = 100;
 /** The view "waiting". */
 export function WaitingView(_: { parts: readonly string[] }) {
   const { replica } = useOpen();
-  const { pending, trouble } = useStore(syncStatus);
+  const { pending } = useStore(syncStatus); // why nothing is sent, the banner says
   const { refused, conflicts } = useStore(replica.undecided);
   const [queued, setQueued] = useState<readonly Document[]>([]);
   const state = useStore(replica.state);
@@ -42,11 +42,10 @@ export function WaitingView(_: { parts: readonly string[] }) {
       <header class="pageHead">
         <div>
           <h1>{moreTexts.time.waiting}</h1>
-          <p class="muted">{pending ? moreTexts.time.waitingNote(pending) : moreTexts.time.allSent}</p>
+          {pending > 0 && <p class="muted">{moreTexts.time.waitingNote(pending)}</p>}
         </div>
         {pending > 0 && <Button icon="sync" onClick={syncNow}>{texts.sync.now}</Button>}
       </header>
-      {trouble && pending > 0 && <p class="notice warning"><Icon name="cloudOff" />{texts.trouble[trouble.kind] || trouble.sentence}</p>}
       {!pending && !refused.length && <EmptyState icon="check" title={moreTexts.time.allSent} />}
       {refused.length > 0 && (
         <section class="stack">
