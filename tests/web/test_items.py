@@ -68,8 +68,12 @@ def test_every_type_is_shown_and_no_secret_is(person: Person, pages: Pages) -> N
             expect(detail).to_contain_text(text)
         assert "hidden-" not in page.content()
         assert wide(page) == []
+    page.clock.install()
     choose(page, "A code")
     expect(page.locator(".digits")).to_have_text(re.compile(r"^\d{3} \d{3}$"))
+    code = page.locator(".digits").inner_text()
+    page.clock.run_for(31_000)
+    expect(page.locator(".digits")).not_to_have_text(code)
     choose(page, "A login")
     page.get_by_role("button", name="Show Password").click()
     expect(page.locator(".itemView")).to_contain_text("hidden-1")

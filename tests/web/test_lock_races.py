@@ -5,24 +5,24 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from strongroom.client import Client
 from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.support.waiting import until
 from tests.support.web_app import Pages
-from tests.support.web_person import (
+from tests.web.stage import (
     LOCKED,
     account,
     button,
+    databases,
+    device,
     enter,
     expect_open,
     field,
     heading,
     lock,
+    saved_sessions,
     unlock,
-    url_of,
 )
-from tests.web.test_accounts import databases, saved_sessions
 
 SESSION = "strongroom session strongroom-web"  # the Web Lock that a refresh of the tokens holds
 
@@ -139,8 +139,7 @@ def test_nothing_is_saved_after_a_lock(pages: Pages, server: Server, how: str) -
         button(one, "I changed the password on another device").click()
         field(one, "Email").fill(email)
     else:
-        with Client(url_of(server)) as client:
-            client.login(email, PASSWORD)
+        with device(server, email) as client:
             client.logout(everywhere=True)
         button(one, "Log in again").click()
     holder = hold(pages, SESSION)
@@ -162,3 +161,49 @@ def test_nothing_is_saved_after_a_lock(pages: Pages, server: Server, how: str) -
         assert saved_sessions(other) == 0
         for page in (one, other):
             expect(page.locator(".shell")).to_have_count(0)
+
+
+# Where a key of localStorage says so, IndexedDB opens nothing: that of a database whose version is higher fails.
+BROKEN = """
+const real = IDBFactory.prototype.open;
+window.makeBroken = () => new Promise((done) => { real.call(indexedDB, "broken", 2).onsuccess = () => done(true); });
+IDBFactory.prototype.open = function (...given) {
+  return real.apply(this, localStorage.getItem("broken") ? ["broken", 1] : given);
+};
+"""
+
+
+@on_a_file
+def test_storage_that_does_not_open_loses_nothing(pages: Pages, server: Server) -> None:
+    """Where the browser cannot open its databases for a while, the app says so, stays locked and keeps the account."""
+    pages.context.add_init_script(BROKEN)
+    page = pages.open()
+    enter(page, account(server))
+    page.evaluate("makeBroken().then(() => localStorage.setItem('broken', '1'))")
+    page.reload()
+    expect(heading(page, LOCKED)).to_be_visible()
+    expect(page.get_by_text("Something went wrong in this app.")).to_be_visible()
+    unlock(page)
+    expect(page.get_by_text("What this browser has stored cannot be opened right now.")).to_be_visible()
+    expect(heading(page, LOCKED)).to_be_visible()
+    page.evaluate("localStorage.removeItem('broken')")
+    unlock(page)
+    expect_open(page)
+
+
+@on_a_file
+@pytest.mark.parametrize("event", ["storage", "pageshow"])
+def test_a_mark_is_seen_at_once(pages: Pages, server: Server, event: str) -> None:
+    """A page that hears of a lock, or comes back from the history, is locked before any timer runs."""
+    page = pages.context.new_page()
+    page.clock.install()
+    page.goto(f"{pages.url}/app/")
+    enter(page, account(server))
+    page.clock.pause_at(page.evaluate("Date.now() + 1000") / 1000)
+    if event == "storage":
+        pages.open("/app/licences.txt").evaluate("localStorage.setItem('strongroom-web.locked', '1')")
+    else:
+        page.evaluate("localStorage.setItem('strongroom-web.locked', '1')")
+        page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+    expect(heading(page, LOCKED)).to_be_visible()
+    assert "Personal" not in page.content()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 from playwright.sync_api import expect
@@ -15,21 +13,27 @@ from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.support import one_time_codes
 from tests.support.sampling import one_of
+from tests.support.waiting import until
 from tests.support.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
-from tests.support.web_person import (
+from tests.web.stage import (
+    AWAY,
+    LOCKED,
     account,
     button,
     confirm_sheet,
+    device,
     enter,
     expect_open,
     field,
     heading,
     lock,
     log_in,
+    saved_sessions,
     settings,
-    tolerate,
+    shown_progress,
     unlock,
     url_of,
+    watch_progress,
 )
 
 SECTIONS = (
@@ -60,7 +64,7 @@ def test_every_section_is_accessible(server: Server, make_pages: MakePages, sche
 
 
 def test_a_session_is_ended(pages: Pages, server: Server) -> None:
-    """The list names this browser and another device, and ends the other one."""
+    """The list names this browser and another device, and ends the other one; the log has all of it."""
     email, page = account(server), pages.open()
     enter(page, email)
     with Client(url_of(server), device_name="a lost phone") as client:
@@ -73,14 +77,9 @@ def test_a_session_is_ended(pages: Pages, server: Server) -> None:
         expect(row).to_have_count(0)
         with pytest.raises(Refusal):
             client.vaults()
-
-
-@contextmanager
-def device(server: Server, email: str) -> Iterator[Client]:
-    """Another device that has logged in."""
-    with Client(url_of(server)) as client:
-        client.login(email, PASSWORD)
-        yield client
+    settings(page, "activity")
+    for event in ("A session ended", "Logged in", "The account was created"):
+        expect(page.get_by_role("cell", name=event).first).to_be_visible()
 
 
 def test_a_token_opens_what_the_dialogue_says(pages: Pages, server: Server) -> None:
@@ -113,7 +112,6 @@ def test_a_token_opens_what_the_dialogue_says(pages: Pages, server: Server) -> N
         assert other.api_keys() == []
 
 
-@on_a_file
 def test_the_password_is_changed(pages: Pages, server: Server) -> None:
     """A wrong current password is a sentence; then the old one opens nothing, in this browser neither."""
     email, page = account(server), pages.open()
@@ -135,10 +133,9 @@ def test_the_password_is_changed(pages: Pages, server: Server) -> None:
     expect(page.get_by_text("The password is wrong.")).to_be_visible()
     unlock(page, "another password of theirs")
     expect_open(page)
-    tolerate(pages, "Failed to load resource")
+    pages.forgive(AWAY)
 
 
-@on_a_file
 def test_a_recovery_key_is_made_anew(pages: Pages, server: Server) -> None:
     """It is shown once, to be confirmed, and it opens the account."""
     email, page = account(server), pages.open()
@@ -153,10 +150,92 @@ def test_a_recovery_key_is_made_anew(pages: Pages, server: Server) -> None:
     expect(button(page, "Make a new recovery key")).to_be_visible()
     with Client(url_of(server)) as client:
         client.recover(email, key, "another password of theirs")
-    tolerate(pages, "Failed to load resource")
+    pages.forgive(AWAY)
 
 
 @on_a_file
+def test_a_recovery_key_that_nobody_confirmed(pages: Pages, server: Server) -> None:
+    """Locked before its sheet was confirmed, the app says so after each unlock and start, until one is confirmed."""
+    page = pages.open()
+    enter(page, account(server))
+    warning = page.get_by_text("nobody has confirmed to have it")
+
+    def make(name: str, password: str = PASSWORD) -> None:
+        settings(page, "password")
+        button(page, name).click()
+        field(page, "Your current password").fill(password)
+        button(page, "Continue").click()
+
+    make("Make a recovery key", "not the password")
+    expect(page.get_by_text("The password is wrong.")).to_be_visible()
+    page.reload()
+    expect_open(page)
+    expect(warning).to_have_count(0)
+    make("Make a recovery key")
+    expect(page.locator(".sheetKey")).to_be_visible()
+    expect(warning).to_have_count(0)
+    page.evaluate("localStorage.setItem('strongroom-web.until', `${Date.now() - 1}`)")
+    expect(heading(page, LOCKED)).to_be_visible()
+    unlock(page)
+    expect(warning).to_be_visible()
+    check_accessibility(page)
+    screenshot(page, "key-unconfirmed")
+    until(lambda: saved_sessions(page) == 1, "the session is saved")
+    page.reload()
+    expect(warning).to_be_visible()
+    button(page, "Make a new one").click()
+    make("Make a new recovery key")
+    confirm_sheet(page)
+    expect(warning).to_have_count(0)
+    page.reload()
+    expect_open(page)
+
+
+@on_a_file
+def test_a_wide_token_needs_the_password(pages: Pages, server: Server) -> None:
+    """Of a whole vault, or without an end, it asks for the password; a copy of it leaves the clipboard, if later."""
+    email, page = account(server), pages.open()
+    enter(page, email)
+    settings(page, "tokens")
+    button(page, "Make a token").click()
+    dialog = page.get_by_role("dialog")
+    field(dialog, "Name").fill("wide")
+    password = field(dialog, "Your current password")
+    expect(password).to_have_count(0)
+    field(dialog, "It expires").select_option(label="never")
+    expect(password).to_be_visible()
+    field(dialog, "It expires").select_option(label="after 30 days")
+    expect(password).to_have_count(0)
+    field(dialog, "It opens").select_option(label="The whole vault")
+    button(dialog, "Make the token").click()
+    expect(dialog.get_by_text("Enter your password.")).to_be_visible()
+    password.fill("not the password")
+    button(dialog, "Make the token").click()
+    expect(dialog.get_by_text("The password is wrong.")).to_be_visible()
+    with device(server, email) as other:
+        assert other.api_keys() == []
+    password.fill(PASSWORD)
+    button(dialog, "Make the token").click()
+    token = dialog.get_by_role("textbox", name="Token").inner_text()
+    page.clock.install()
+    page.evaluate(
+        """() => {
+          Object.assign(window, { copied: [], isAway: false });
+          navigator.clipboard.writeText = async (text) => {
+            if (window.isAway) throw new DOMException("Document is not focused.", "NotAllowedError");
+            window.copied.push(text);
+          };
+        }"""
+    )
+    button(dialog, "Copy").click()
+    until(lambda: page.evaluate("copied") == [token], "the token is copied")
+    page.evaluate("isAway = true")
+    page.clock.run_for(31_000)
+    assert page.evaluate("copied") == [token]
+    page.evaluate("isAway = false; dispatchEvent(new Event('focus'))")
+    until(lambda: page.evaluate("copied") == [token, ""], "the clipboard is cleared")
+
+
 def test_one_time_codes_are_enrolled(pages: Pages, server: Server) -> None:
     """The first code turns them on, recovery codes are shown, and the next log-in asks for a code."""
     email, page = account(server), pages.open()
@@ -189,6 +268,7 @@ def test_keys_are_made_anew(pages: Pages, server: Server) -> None:
     email, page = account(server), pages.open()
     with device(server, email) as other:
         other.vault("Personal").token("an agent")
+    watch_progress(page)
     enter(page, email)
     settings(page, "rotation")
     button(page, "Make new keys").click()
@@ -198,6 +278,7 @@ def test_keys_are_made_anew(pages: Pages, server: Server) -> None:
     field(dialog, "Your current password").fill(PASSWORD)
     button(dialog, "Make new keys").click()
     expect(page.get_by_text("Everything is under new keys.")).to_be_visible()
+    assert any(text.startswith("Encrypted anew: ") for text in shown_progress(page)), shown_progress(page)
     expect(page.get_by_text("Everything is synced")).to_be_visible()
     page.reload()
     expect_open(page)
@@ -206,10 +287,9 @@ def test_keys_are_made_anew(pages: Pages, server: Server) -> None:
         assert fresh.api_keys() == []
         [document] = fresh.vault("Personal").collection("items")
         assert document.value["title"] == "From Python"
-    tolerate(pages, "Failed to load resource")
+    pages.forgive(AWAY)
 
 
-@on_a_file
 def test_an_account_moves_to_another_server(lone: Server, pages: Pages, server: Server, make_pages: MakePages) -> None:
     """The file of one server opens on another, with the same password; then the account is deleted on the first."""
     email, page = account(server), pages.open()
@@ -229,7 +309,7 @@ def test_an_account_moves_to_another_server(lone: Server, pages: Pages, server: 
     button(new_page, "Move the account").click()
     expect_open(new_page)
     expect(new_page.get_by_role("link", name="Personal")).to_be_visible()
-    tolerate(new_pages, "Failed to load resource")
+    new_pages.forgive(AWAY)
     button(page, "Delete the account").click()
     dialog = page.get_by_role("dialog")
     screenshot(page, "delete-account")
@@ -241,4 +321,4 @@ def test_an_account_moves_to_another_server(lone: Server, pages: Pages, server: 
     expect(heading(page, "Log in")).to_be_visible()
     log_in(page, email)
     expect(page.get_by_text("The email or the password is wrong.")).to_be_visible()
-    tolerate(pages, "Failed to load resource")
+    pages.forgive(AWAY)

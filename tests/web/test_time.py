@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import APIResponse, Route, expect
 
 from strongroom.items import Login
 from strongroom.items.types import Field
@@ -13,40 +14,16 @@ from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.support import web_app
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.stage import Person, choose, row, wait_for, wide
+from tests.web.stage import BLOCKED, OFFLINE, Person, choose, edit, held, row, wait_for, wide
 
-OFFLINE = "ERR_INTERNET_DISCONNECTED"
 # Waits until what a component does after it is drawn has been done.
 _DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
-BLOCKED = "Service Worker registration blocked"  # Playwright's offline is not that of a service worker
-
-
-def _change(person: Person, title: str, **members: object) -> None:
-    """Change an item on the Python device."""
-    document = person.items.find(title)
-    for name, value in members.items():
-        setattr(document.value, name, value)
-    person.items.replace(document, document.value)
-
-
-def _login(person: Person, title: str) -> Login:
-    item = person.items.find(title).value
-    assert isinstance(item, Login)
-    return item
-
-
-def _edit(page: Page, **labels: str) -> None:
-    page.get_by_role("button", name="Edit").click()
-    for label, value in labels.items():
-        page.get_by_label(label, exact=True).fill(value)
-    page.get_by_role("button", name="Save", exact=True).click()
-    expect(page.get_by_text("Saved.").last).to_be_visible()
 
 
 def test_history_and_trash(person: Person, pages: Pages) -> None:
     """Versions are compared with secrets hidden, and restored; what was deleted comes back, or goes for good."""
     person.login_item("GitHub")
-    _change(person, "GitHub", username="grace", password="new secret")
+    person.change("GitHub", username="grace", password="new secret")
     page = person.log_in(pages)
     choose(page, "GitHub")
     page.keyboard.press("h")
@@ -63,7 +40,7 @@ def test_history_and_trash(person: Person, pages: Pages) -> None:
     page.get_by_role("button", name="Restore this version").click()
     expect(page.get_by_text("The version is restored.")).to_be_visible()
     wait_for(lambda: person.items.find("GitHub").version == 3)
-    assert (_login(person, "GitHub").username, _login(person, "GitHub").password) == ("ada", "correct horse")
+    assert (person.login("GitHub").username, person.login("GitHub").password) == ("ada", "correct horse")
 
     page.keyboard.press("Delete")
     wait_for(lambda: person.items.list() == [])
@@ -86,6 +63,34 @@ def test_history_and_trash(person: Person, pages: Pages) -> None:
     assert [one for one in person.client.vault("Personal").trash if not one.purged] == []
 
 
+@on_a_file
+def test_emptying_the_trash_takes_what_is_listed(person: Person, pages: Pages) -> None:
+    """What another device deletes after the list was read is not deleted for good with the others."""
+    for title in ("listed", "deleted later"):
+        person.login_item(title)
+    person.items.delete(person.items.find("listed"))
+    page = person.log_in(pages)
+    answers: dict[str, APIResponse] = {}
+
+    def again(route: Route) -> None:
+        """Answer as the first time: the list that is shown stays as it is."""
+        if route.request.url not in answers:
+            answers[route.request.url] = route.fetch()
+        route.fulfill(response=answers[route.request.url])
+
+    page.route(re.compile("deleted=only"), again)
+    page.get_by_role("link", name="Trash").first.click()
+    expect(page.get_by_role("listitem").filter(has_text="listed")).to_be_visible()
+    expect(page.locator(".navCount")).to_have_text(["1"])
+    page.get_by_role("button", name="Empty the trash").click()
+    person.items.delete(person.items.find("deleted later"))
+    expect(page.locator(".navCount")).to_have_count(0)  # the page has heard of it
+    page.get_by_role("dialog").get_by_role("button", name="Empty the trash").click()
+    expect(page.get_by_text("1 document is deleted for good.")).to_be_visible()
+    left = [one.uid for one in person.client.vault("Personal").trash if not one.purged]
+    assert len(left) == 1
+
+
 def test_two_browsers_and_a_python_device_in_conflict(server: Server, person: Person, make_pages: MakePages) -> None:
     """Base, mine and theirs stand side by side; a person chooses by field, keeps one, or both. Nothing is lost."""
     for title in ("merged", "both", "theirs"):
@@ -98,15 +103,15 @@ def test_two_browsers_and_a_python_device_in_conflict(server: Server, person: Pe
     page.goto(f"{one.url}/app/#/items")
     choose(page, "merged")
     one.context.set_offline(True)
-    _edit(page, Username="mine", Notes="a note of mine")
+    edit(page, Username="mine", Notes="a note of mine")
     for title in ("both", "theirs"):
         choose(page, title)
-        _edit(page, Username="mine")
-    _change(person, "merged", username="theirs", password="of python")
-    _change(person, "theirs", username="of python")
+        edit(page, Username="mine")
+    person.change("merged", username="theirs", password="of python")
+    person.change("theirs", username="of python")
     choose(other, "both")
-    _edit(other, Username="of the other browser")
-    wait_for(lambda: _login(person, "both").username == "of the other browser")
+    edit(other, Username="of the other browser")
+    wait_for(lambda: person.login("both").username == "of the other browser")
     one.context.set_offline(False)
     one.forgive(OFFLINE)
     one.forgive(BLOCKED)
@@ -127,12 +132,12 @@ def test_two_browsers_and_a_python_device_in_conflict(server: Server, person: Pe
     page.get_by_role("region", name="both").get_by_role("button", name="Keep both").click()
     page.get_by_role("region", name="theirs").get_by_role("button", name="Keep theirs").click()
     expect(page.get_by_text("There are no conflicts")).to_be_visible()
-    wait_for(lambda: _login(person, "merged").notes != "" and len(person.items.list()) == 4)
-    merged = _login(person, "merged")
+    wait_for(lambda: person.login("merged").notes != "" and len(person.items.list()) == 4)
+    merged = person.login("merged")
     assert (merged.username, merged.password, merged.notes) == ("theirs", "of python", "a note of mine")
     names = sorted(doc.value.username for doc in person.items.list() if doc.value.title == "both")  # type: ignore[attr-defined]
     assert names == ["mine", "of the other browser"]
-    assert _login(person, "theirs").username == "of python"
+    assert person.login("theirs").username == "of python"
 
 
 @on_a_file
@@ -155,9 +160,9 @@ def test_each_choice_of_a_conflict_is_its_own(server: Server, person: Person, ma
             page.get_by_role("textbox", name="Value").nth(at).fill(f"mine {at + 1}")
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.locator(".itemView")).to_contain_text("mine 2")
-        _change(person, title, fields=[Field(label="PIN", value="theirs 1"), Field(label="PIN", value="theirs 2")])
+        person.change(title, fields=[Field(label="PIN", value="theirs 1"), Field(label="PIN", value="theirs 2")])
     choose(page, "other kind")
-    _edit(page, Username="mine")
+    edit(page, Username="mine")
     collection = person.client.vault("Personal").collection("items")
     collection.replace(collection.get(other), {"type": "note", "title": "other kind", "notes": "theirs"})
     pages.context.set_offline(False)
@@ -181,7 +186,7 @@ def test_each_choice_of_a_conflict_is_its_own(server: Server, person: Person, ma
         card.get_by_role("button", name="Save the choice").click()
     expect(page.get_by_text("There are no conflicts")).to_be_visible()
     wait_for(lambda: all(person.items.find(title).version == 3 for title in ("one", "two")))
-    assert [[field.value for field in _login(person, title).fields] for title in ("one", "two")] == [
+    assert [[field.value for field in person.login(title).fields] for title in ("one", "two")] == [
         ["mine 1", "theirs 2"],
         ["theirs 1", "mine 2"],
     ]
@@ -194,24 +199,24 @@ def test_changes_of_other_devices(person: Person, pages: Pages) -> None:
     person.login_item("GitHub")
     page = person.log_in(pages)
     choose(page, "GitHub")
-    _change(person, "GitHub", username="grace")
+    person.change("GitHub", username="grace")
     expect(page.locator(".itemView")).to_contain_text("grace")
     person.login_item("Another")
     expect(row(page, "Another")).to_be_visible()
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Notes").fill("mine")
-    _change(person, "GitHub", username="theirs", tags=["new"])
+    person.change("GitHub", username="theirs", tags=["new"])
     expect(page.get_by_role("alert")).to_contain_text("changed on another device while you edit it")
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_text("Nothing was overwritten: look at it")).to_be_visible()
-    assert (_login(person, "GitHub").username, _login(person, "GitHub").notes) == ("theirs", "")
+    assert (person.login("GitHub").username, person.login("GitHub").notes) == ("theirs", "")
     check_accessibility(page)
     screenshot(page, "editor-told")
     page.get_by_role("button", name="Take both changes").click()
     expect(page.get_by_label("Username")).to_have_value("theirs")
     page.get_by_role("button", name="Save", exact=True).click()
-    wait_for(lambda: _login(person, "GitHub").notes == "mine")
-    found = _login(person, "GitHub")
+    wait_for(lambda: person.login("GitHub").notes == "mine")
+    found = person.login("GitHub")
     assert (found.username, found.notes, found.tags) == ("theirs", "mine", ["new"])
     page.get_by_role("button", name="Edit").click()
     page.get_by_label("Notes").fill("kept although deleted")
@@ -235,7 +240,7 @@ def test_a_draft_is_kept(person: Person, pages: Pages) -> None:
     row(page, "GitHub").click()
     page.get_by_role("link", name="You have changes here that are not saved").click()
     expect(page.get_by_label("Username")).to_have_value("unsaved")
-    assert _login(person, "GitHub").username == "ada"
+    assert person.login("GitHub").username == "ada"
     page.get_by_role("button", name="Lock").first.click()
     expect(page.get_by_role("button", name="Unlock", exact=True)).to_be_visible()
     assert "unsaved" not in page.content()
@@ -253,13 +258,11 @@ def test_an_editor_that_appears_late_takes_no_focus(server: Server, person: Pers
     page = person.log_in(pages)
     choose(page, "GitHub")
     [part] = [path for path in (web_app.app_folder() / "assets").glob("*.js") if '"itemEditor"' in path.read_text()]
-    held: list[Route] = []
     late = pages.context.new_page()
-    late.route(f"**/{part.name}", lambda route: held.append(route))  # noqa: PLW0108 - Playwright needs a Python function
-    late.goto(f"{page.url}/edit")
-    search = late.get_by_role("searchbox", name="Search")
-    search.press_sequentially("Git")
-    held[0].continue_()
+    with held(late, f"**/{part.name}"):
+        late.goto(f"{page.url}/edit")
+        search = late.get_by_role("searchbox", name="Search")
+        search.press_sequentially("Git")
     expect(late.get_by_label("Username")).to_be_visible()
     late.evaluate(_DRAWN)
     expect(search).to_be_focused()
@@ -280,16 +283,16 @@ def test_what_is_not_sent(server: Server, person: Person, make_pages: MakePages)
     page.goto(f"{pages.url}/app/#/items")
     choose(page, "GitHub")
     pages.context.set_offline(True)
-    _edit(page, Username="written on a train")
+    edit(page, Username="written on a train")
     expect(page.get_by_text("1 change not sent").or_(page.get_by_text("Offline")).first).to_be_visible()
     page.get_by_role("link", name="Not sent").first.click()
     expect(page.get_by_role("link", name="GitHub")).to_be_visible()
     expect(page.locator("main")).to_contain_text("1 change is sent as soon as the server can be reached")
     check_accessibility(page)
     screenshot(page, "waiting")
-    assert _login(person, "GitHub").username == "ada"
+    assert person.login("GitHub").username == "ada"
     pages.context.set_offline(False)
-    wait_for(lambda: _login(person, "GitHub").username == "written on a train")
+    wait_for(lambda: person.login("GitHub").username == "written on a train")
     pages.forgive(OFFLINE)
     pages.forgive(BLOCKED)
     expect(page.get_by_text("Everything is sent").first).to_be_visible()
@@ -314,8 +317,8 @@ def test_a_full_quota(small: Server, make_pages: MakePages) -> None:
         page.get_by_role("button", name="Save", exact=True).click()
         expect(page.locator(".itemView")).to_contain_text("This change is not sent")
         choose(page, "one")
-        _edit(page, Username="changed")
-        wait_for(lambda: _login(person, "one").username == "changed")
+        edit(page, Username="changed")
+        wait_for(lambda: person.login("one").username == "changed")
         page.get_by_role("link", name="Not sent").first.click()
         line = page.get_by_role("listitem").filter(has_text="too much")
         expect(line).to_contain_text("quota is used up")

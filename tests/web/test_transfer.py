@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from strongroom.client import Client
-from tests.client.both_clients import PASSWORD
-from tests.contract.harness import Server, on_a_file
+from tests.contract.harness import Server
 from tests.support.waiting import until
 from tests.support.web_app import Pages, check_accessibility, screenshot
-from tests.support.web_person import account, button, enter, field, settings, url_of
+from tests.web.stage import account, button, device, enter, field, settings
 
 
-@on_a_file
 def test_items_come_and_go_as_files(pages: Pages, server: Server) -> None:
     """A dry run says what would come, the items arrive on another device, and an export has them."""
     email, page = account(server), pages.open()
@@ -29,8 +26,7 @@ def test_items_come_and_go_as_files(pages: Pages, server: Server) -> None:
     expect(page.get_by_text("2 new items would come")).to_be_visible()
     check_accessibility(page)
     screenshot(page, "import-preview")
-    with Client(url_of(server)) as other:
-        other.login(email, PASSWORD)
+    with device(server, email) as other:
         items = other.vault("Personal").collection("items")
         assert len(list(items)) == 1
         button(page, "Import 2 items").click()

@@ -14,9 +14,11 @@ from tests.contract.harness import Server, on_a_file
 from tests.support.command_line import strongroom
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.support.web_person import (
+from tests.web.stage import (
+    AWAY,
     account,
     button,
+    device,
     enter,
     expect_open,
     field,
@@ -24,7 +26,6 @@ from tests.support.web_person import (
     lock,
     log_in,
     settings,
-    tolerate,
     unlock,
     url_of,
 )
@@ -42,8 +43,7 @@ def test_an_ended_session_loses_nothing(pages: Pages, server: Server) -> None:
     """The app says so, goes on, asks for the password again, and sends what waited."""
     email, page = account(server), pages.open()
     enter(page, email)
-    with Client(url_of(server)) as client:
-        client.login(email, PASSWORD)
+    with device(server, email) as client:
         client.logout(everywhere=True)
     write_something(page)
     expect(page.get_by_text("Your session has ended.")).to_be_visible()
@@ -57,8 +57,7 @@ def test_an_ended_session_loses_nothing(pages: Pages, server: Server) -> None:
     field(dialog, "Password").fill(PASSWORD)
     button(dialog, "Log in").click()
     expect_open(page)
-    with Client(url_of(server)) as client:
-        client.login(email, PASSWORD)
+    with device(server, email) as client:
         items = client.vault("Personal").collection("items")
         until(lambda: len(list(items)) == 2, "what waited is sent")
 
@@ -68,8 +67,7 @@ def test_a_password_that_was_changed_elsewhere_is_asked_for(pages: Pages, server
     """The app says so; the new password goes on without losing what is here, and unlocks from then on."""
     email, page = account(server), pages.open()
     enter(page, email)
-    with Client(url_of(server)) as client:
-        client.login(email, PASSWORD)
+    with device(server, email) as client:
         client.change_password(PASSWORD, "another password of theirs")
     expect(page.get_by_text("Your session has ended.")).to_be_visible()
     button(page, "Log in again").click()
@@ -93,7 +91,7 @@ def test_a_full_quota_is_said(lone: Server, make_pages: MakePages) -> None:
     expect(page.get_by_text("It is full.")).to_be_visible()
     check_accessibility(page)
     screenshot(page, "usage-full")
-    tolerate(pages, "507")
+    pages.forgive("507")
 
 
 def test_a_server_that_is_killed_loses_nothing(lone: Server, make_pages: MakePages) -> None:
@@ -113,10 +111,9 @@ def test_a_server_that_is_killed_loses_nothing(lone: Server, make_pages: MakePag
     lone.settings["PORT"] = str(lone.port)
     lone.start()
     expect(page.get_by_text("Everything is synced")).to_be_visible(timeout=20_000)
-    with Client(url_of(lone)) as client:
-        client.login(email, PASSWORD)
+    with device(lone, email) as client:
         assert len(list(client.vault("Personal").collection("items"))) == 2
-    tolerate(pages, "Failed to load resource")
+    pages.forgive(AWAY)
 
 
 def changed(route: Route, change: Any) -> None:
@@ -204,6 +201,21 @@ def test_a_lie_is_a_sentence(pages: Pages, server: Server, lie: str) -> None:
 
 
 @on_a_file
+def test_only_what_the_server_says_is_said_to_be_its_word(pages: Pages, server: Server) -> None:
+    """What it writes into a refusal is quoted as its word; what the app checks by itself is said by the app."""
+    page = pages.open()
+    log_in(page, f"{'a' * 300}@example.com")
+    expect(page.get_by_text("Email must be an email address of 3 to 254 characters with one @.")).to_be_visible()
+    expect(page.get_by_text("says: “")).to_have_count(0)
+    fault = {"code": "validation_error", "details": {"fields": {"account": "is closed, call +1 555 0100"}}}
+    page.route("**/auth/email/prelogin", lambda route: route.fulfill(status=400, json={"error": fault}))
+    log_in(page, account(server))
+    told = "The server refuses this, and says: “account is closed, call +1 555 0100.”"
+    expect(page.get_by_text(told, exact=True)).to_be_visible()
+    screenshot(page, "server-says")
+
+
+@on_a_file
 @pytest.mark.parametrize("what", ["not strongroom", "away"])
 def test_another_server_is_a_sentence(pages: Pages, server: Server, what: str) -> None:
     """A web page in the place of the API, and no answer at all, are told apart and said to the person."""
@@ -219,7 +231,7 @@ def test_another_server_is_a_sentence(pages: Pages, server: Server, what: str) -
     log_in(page, email)
     expect(page.get_by_text(told)).to_be_visible(timeout=20_000)
     screenshot(page, f"server-{what.replace(' ', '-')}")
-    tolerate(pages, "Failed to load resource")
+    pages.forgive(AWAY)
 
 
 @on_a_file
@@ -241,8 +253,7 @@ def test_a_restored_server_gets_back_what_it_forgot(lone: Server, make_pages: Ma
     enter(page, email)
     backup = strongroom(lone.home, "backup", "kept.backup", DB_PATH="vault.db")
     assert backup.returncode == 0, backup.stderr
-    with Client(url_of(lone)) as client:
-        client.login(email, PASSWORD)
+    with device(lone, email) as client:
         client.vault("Second", create=True).collection("items").create({"type": "note", "title": "After the backup"})
     expect(page.get_by_role("link", name="Second")).to_be_visible()
     lone.end()
@@ -250,8 +261,7 @@ def test_a_restored_server_gets_back_what_it_forgot(lone: Server, make_pages: Ma
     assert restored.returncode == 0, restored.stderr
     lone.settings["PORT"] = str(lone.port)
     lone.start()
-    with Client(url_of(lone)) as client:
-        client.login(email, PASSWORD)
+    with device(lone, email) as client:
 
         def notes() -> list[object]:
             try:
@@ -262,4 +272,4 @@ def test_a_restored_server_gets_back_what_it_forgot(lone: Server, make_pages: Ma
         assert until(notes, "what the backup did not have") == [{"type": "note", "title": "After the backup"}]
     expect(page.get_by_role("link", name="Second")).to_be_visible()
     expect(page.get_by_text("Everything is synced")).to_be_visible()
-    tolerate(pages, "Failed to load resource")
+    pages.forgive(AWAY)

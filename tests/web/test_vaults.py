@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
+from strongroom.items.types import Field
 from tests.contract.harness import on_a_file
 from tests.support.web_app import Pages, check_accessibility, screenshot
-from tests.web.stage import Person, row, rows, wait_for
+from tests.web.stage import Person, choose, held, lock, row, rows, settings, unlock, wait_for
 
 
 def _folders(person: Person) -> dict[str, list[str]]:
@@ -40,6 +41,91 @@ def test_vaults(person: Person, pages: Pages) -> None:
     button.click()
     expect(page.get_by_role("link", name="Office")).to_have_count(0)
     assert {one.name for one in person.client.vaults()} == {"Personal"}
+
+
+@on_a_file
+def test_a_vault_is_not_taken_for_another_of_its_name(person: Person, pages: Pages) -> None:
+    """Where another device gives its name to a new vault meanwhile, neither is deleted or renamed."""
+    person.client.vault("Work", create=True)
+    page = person.log_in(pages)
+
+    def ask(action: str) -> None:
+        page.get_by_role("link", name="Work").hover()
+        page.get_by_role("button", name="Actions on the vault Work").click()
+        page.get_by_role("menuitem", name=action).click()
+
+    def swap(name: str) -> None:
+        """On the other device: the vault gets another name, and a new one gets its own."""
+        person.client.vault("Work").rename(name)
+        person.client.vault("Work", create=True)
+
+    ask("Delete the vault")
+    with held(page, "**/auth/keyring"):
+        swap("First")
+        page.get_by_label("Type the name of the vault").fill("Work")
+        page.get_by_role("button", name="Delete for good").click()
+    expect(page.get_by_role("alert")).to_contain_text("Another vault has this name by now. Nothing was changed")
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    ask("Rename the vault")
+    with held(page, "**/auth/keyring"):
+        swap("Second")
+        page.get_by_role("textbox", name="Name").fill("Office")
+        page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("Another vault has this name by now. Nothing was changed")
+    assert {one.name for one in person.client.vaults()} == {"Personal", "First", "Second", "Work"}
+
+
+@on_a_file
+def test_a_drag_ends_with_a_lock(person: Person, pages: Pages) -> None:
+    """What was dragged when the app was locked cannot be dropped after it was unlocked."""
+    person.login_item("one")
+    other = person.client.items("Other", create=True)
+    page = person.log_in(pages)
+    place = page.get_by_role("navigation", name="Navigation").first.get_by_role("link", name="Other")
+
+    def dropped(*events: str) -> bool:
+        """Whether the place takes what is dragged."""
+        taken: bool = place.evaluate(
+            """(place, events) => {
+              const dataTransfer = new DataTransfer();
+              dataTransfer.setData("application/x-strongroom-items", "");
+              return events.map((name) =>
+                !place.dispatchEvent(new DragEvent(name, { dataTransfer, bubbles: true, cancelable: true }))).at(-1);
+            }""",
+            list(events),
+        )
+        return taken
+
+    row(page, "one").evaluate(
+        "(row) => row.dispatchEvent(new DragEvent('dragstart', { dataTransfer: new DataTransfer(), bubbles: true }))"
+    )
+    assert dropped("dragover")
+    lock(page)
+    unlock(page)
+    expect(row(page, "one")).to_be_visible()
+    assert not dropped("dragover", "drop")
+    page.evaluate("new Promise((drawn) => requestAnimationFrame(drawn))")
+    assert sorted(one.value.title for one in person.items.list()) == ["one"]
+    assert other.list() == []
+
+
+@on_a_file
+def test_a_move_that_another_device_crosses(person: Person, pages: Pages) -> None:
+    """Changed elsewhere while it is moved to another vault, an item stays with that change, and no copy is left."""
+    person.login_item("one")
+    other = person.client.items("Other", create=True)
+    page = person.log_in(pages)
+    choose(page, "one")
+    page.keyboard.press("m")
+    page.get_by_role("dialog").get_by_label("Vault").select_option("Other")
+    with held(page, "**/vaults/**"):
+        person.change("one", username="grace")
+        page.get_by_role("dialog").get_by_role("button", name="Move").click()
+        expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_text("This was changed on another device meanwhile.")).to_be_visible()
+    wait_for(lambda: other.list() == [])
+    assert person.login("one").username == "grace"
+    expect(row(page, "one")).to_have_count(1)
 
 
 @on_a_file
@@ -89,6 +175,66 @@ def test_folders_and_many_items(person: Person, pages: Pages) -> None:
     wait_for(lambda: person.items.list() == [])
     page.get_by_role("button", name="Undo").last.click()
     wait_for(lambda: len(person.items.list()) == 4)
+
+
+@on_a_file
+def test_keys_stay_out_of_forms(person: Person, pages: Pages) -> None:
+    """Single keys do nothing in a form or to a button's item, and ask before they lose what was typed."""
+    person.login_item("GitHub")
+    person.login_item("Another")
+    page = person.log_in(pages)
+    choose(page, "GitHub")
+    page.get_by_role("button", name="Copy Username").focus()
+    page.keyboard.press("Delete")
+    page.keyboard.press("e")
+    page.get_by_label("Username").fill("unsaved")
+    page.get_by_role("button", name="Show Password").focus()
+    page.keyboard.type("lnuh?/")
+    expect(page.get_by_label("Username")).to_have_value("unsaved")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    row(page, "Another").click()
+    expect(page.get_by_role("heading", level=1, name="Another")).to_be_visible()
+    page.keyboard.press("l")
+    question = page.get_by_role("dialog", name="Lock now?")
+    expect(question).to_be_visible()
+    check_accessibility(page)
+    screenshot(page, "lock-now")
+    page.keyboard.press("Escape")
+    row(page, "GitHub").click()
+    page.get_by_role("link", name="You have changes here that are not saved").click()
+    expect(page.get_by_label("Username")).to_have_value("unsaved")
+    row(page, "Another").click()
+    page.keyboard.press("l")
+    question.get_by_role("button", name="Lock").click()
+    expect(page.get_by_role("button", name="Unlock", exact=True)).to_be_visible()
+    assert len(person.items.list()) == 2
+
+
+@on_a_file
+def test_names_of_the_language_are_names(person: Person, pages: Pages) -> None:
+    """A view, a kind of event, a type or a field that is called like a member of every object is nothing special."""
+    person.login_item("GitHub", fields=[Field(label="constructor", value="toString", type="valueOf")])
+    person.client.vault("Personal").collection("items").create({"type": "constructor", "title": "Of no type"})
+    page = person.log_in(pages)
+    for view in ("constructor", "__proto__", "hasOwnProperty"):
+        page.evaluate("(view) => { location.hash = `#/${view}`; }", view)
+        expect(row(page, "GitHub")).to_be_visible()
+    choose(page, "Of no type")
+    expect(page.locator(".itemView")).to_contain_text("constructor")
+    choose(page, "GitHub")
+    page.get_by_role("button", name="Edit").click()
+    expect(page.locator(".customField").get_by_label("Kind")).to_have_value("valueOf")
+
+    def rename(route: Route) -> None:
+        response = route.fetch()
+        body = response.json()
+        for event in body["events"]:
+            event["type"] = "constructor"
+        route.fulfill(response=response, json=body)
+
+    page.route("**/auth/events*", rename)
+    settings(page, "activity")
+    expect(page.get_by_role("cell", name="constructor").first).to_be_visible()
 
 
 def _focused(page: Page) -> str:

@@ -1,6 +1,7 @@
 // The shell: which view is shown, the navigation, the keys of the keyboard, what the app says about its state.
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
+import { Confirm } from "./components/confirm.js";
 import { Waiting } from "./components/progress.js";
 import { Toasts } from "./components/toast.js";
 import { LogIn } from "./account/logIn.js";
@@ -9,10 +10,11 @@ import { Unlock } from "./account/unlock.js";
 import { SyncBanner } from "./shell/banner.js";
 import { useKeys } from "./shell/keyboard.js";
 import { Navigation, TabBar } from "./shell/navigation.js";
+import { drafts } from "./items/drafts.js";
 import { ItemsView } from "./items/itemsView.js";
 import { Later as LaterParts } from "./items/later.js";
 import { route } from "./state/route.js";
-import { session } from "./state/session.js";
+import { lock, session } from "./state/session.js";
 import { useStore } from "./state/store.js";
 import { texts } from "./texts/en.js";
 
@@ -46,7 +48,9 @@ export function App() {
 function Shell() {
   const { view, parts } = useStore(route);
   const [isHelp, setHelp] = useState(false);
-  useKeys(() => setHelp(true));
+  const [isLocking, setLocking] = useState(false);
+  // A key is pressed by mistake more easily than a button: it asks before something that was typed is lost.
+  useKeys(() => setHelp(true), () => (drafts.getSnapshot().size ? setLocking(true) : void lock()));
   return (
     <div class="shell">
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>{texts.shell.skip}</a>
@@ -57,6 +61,11 @@ function Shell() {
         {Object.hasOwn(LATER, view) ? <Later key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
       </main>
       <TabBar view={view} />
+      {isLocking && (
+        <Confirm title={texts.shell.lockTitle} action={texts.shell.lock} isDanger onConfirm={() => void lock()} onClose={() => setLocking(false)}>
+          <p>{texts.shell.lockWhat}</p>
+        </Confirm>
+      )}
       {isHelp && <LaterParts show={({ KeyboardSheet }) => <KeyboardSheet onClose={() => setHelp(false)} />} />}
     </div>
   );

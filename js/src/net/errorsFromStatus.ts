@@ -46,7 +46,11 @@ const BY_STATUS: Record<number, RefusalClass> = {
   429: RateLimited,
   507: StorageFull,
 };
+const said = new WeakSet<Refusal>();
 const MAX_TEXT = 200;
+
+/** Whether words in the message of an error are the server's: an app that shows them says so. */
+export const isSaidByServer = (fault: Refusal): boolean => said.has(fault);
 const MAX_DEPTH = 4;
 
 /** The error for an error response. `size` is that of the request, in bytes. */
@@ -135,7 +139,9 @@ const build = (kind: RefusalClass, details?: Details, retryAfter?: number, messa
   const made: Refusal = Reflect.construct(Refusal, [message, details], kind);
   if (made instanceof Invalid) {
     const fields = isObject(details?.["fields"]) ? details["fields"] : {};
-    return new Invalid(Object.fromEntries(Object.entries(fields).map(([name, why]) => [name, String(why ?? "")])));
+    const invalid = new Invalid(Object.fromEntries(Object.entries(fields).map(([name, why]) => [name, String(why ?? "")])));
+    said.add(invalid);
+    return invalid;
   }
   if (made instanceof Later) made.retryAfter = retryAfter ?? 1;
   return made;

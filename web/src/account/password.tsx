@@ -6,6 +6,7 @@ import { Checkbox } from "../components/select.js";
 import { remembered } from "../state/device.js";
 import { askFactor } from "../state/factor.js";
 import { tell } from "../state/notices.js";
+import { confirmKey, unconfirmedKey } from "../state/recoveryKey.js";
 import { saveAgain, syncNow, useOpen } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
@@ -21,12 +22,14 @@ export function PasswordSection() {
   const [shown, setShown] = useState<"password" | "make" | "remove">();
   const [recoveryKey, setRecoveryKey] = useState<string>();
   const hasKey = client.hasRecoveryKey;
+  const known = remembered();
   const make = async (password: string): Promise<void> => {
-    setRecoveryKey(await client.makeRecoveryKey(password, { code: askFactor }));
+    setRecoveryKey(await unconfirmedKey(known?.replica ?? "", () => client.makeRecoveryKey(password, { code: askFactor })));
     await saveAgain();
   };
   const remove = async (password: string): Promise<void> => {
     await client.removeRecoveryKey(password, { code: askFactor });
+    confirmKey();
     await saveAgain();
     tell(moreTexts.password.keyRemoved);
   };
@@ -57,7 +60,7 @@ export function PasswordSection() {
       )}
       {recoveryKey !== undefined && (
         <Dialog title={texts.recoverySheet.title} isWide canClose={false} onClose={() => setRecoveryKey(undefined)}>
-          <RecoverySheet recoveryKey={recoveryKey} email={email} server={remembered()?.server ?? ""} onDone={() => (setRecoveryKey(undefined), tell(moreTexts.password.keyMade))} />
+          <RecoverySheet recoveryKey={recoveryKey} email={email} server={known?.server ?? ""} onDone={() => (confirmKey(), setRecoveryKey(undefined), tell(moreTexts.password.keyMade))} />
         </Dialog>
       )}
     </>

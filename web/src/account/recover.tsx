@@ -1,5 +1,5 @@
 // A lost password: the recovery key opens the account, and a new password is set.
-import { Invalid, InvalidCredentials } from "@strongroom/client";
+import { InvalidCredentials } from "@strongroom/client";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { TextField } from "../components/textField.js";
@@ -14,7 +14,7 @@ import { EmailField, type GatePage, isEmail, ServerField } from "./gate.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 
 const told = (fault: unknown): string | undefined =>
-  fault instanceof InvalidCredentials || fault instanceof Invalid ? moreTexts.recover.wrong : sentenceOf(fault);
+  fault instanceof InvalidCredentials ? moreTexts.recover.wrong : sentenceOf(fault);
 
 /** The page. */
 export const Recover: GatePage = ({ typed, onTyped, onBack }) => {

@@ -7,6 +7,7 @@ import { Checkbox } from "../components/select.js";
 import { putOff, remembered } from "../state/device.js";
 import { askFactor } from "../state/factor.js";
 import { tell } from "../state/notices.js";
+import { confirmKey, unconfirmedKey } from "../state/recoveryKey.js";
 import { saveAgain, syncNow, useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { moreTexts } from "../texts/later.js";
@@ -25,6 +26,7 @@ export function Rotation() {
   const [progress, setProgress] = useState<readonly [done: number, total: number]>();
   const [recoveryKey, setRecoveryKey] = useState<string>();
   const action = useAction();
+  const known = remembered();
   const told = (done: number, total: number): void => {
     putOff(); // it locks when nothing goes on any more
     setProgress([done, total]);
@@ -38,7 +40,8 @@ export function Rotation() {
   const rotate = async (password: string): Promise<void> => {
     try {
       setProgress([0, 0]);
-      setRecoveryKey(await client.rotateKeys(password, { code: askFactor, progress: told, ...(isNew && { newPassword: next.first }) }));
+      const make = () => client.rotateKeys(password, { code: askFactor, progress: told, ...(isNew && { newPassword: next.first }) });
+      setRecoveryKey(await (client.hasRecoveryKey ? unconfirmedKey(known?.replica ?? "", make) : make()));
     } finally {
       setProgress(undefined);
     }
@@ -73,7 +76,7 @@ export function Rotation() {
       {recoveryKey !== undefined && (
         <Dialog title={texts.recoverySheet.title} isWide canClose={false} onClose={() => setRecoveryKey(undefined)}>
           <p>{moreTexts.rotation.newKey}</p>
-          <RecoverySheet recoveryKey={recoveryKey} email={email} server={remembered()?.server ?? ""} onDone={() => setRecoveryKey(undefined)} />
+          <RecoverySheet recoveryKey={recoveryKey} email={email} server={known?.server ?? ""} onDone={() => (confirmKey(), setRecoveryKey(undefined))} />
         </Dialog>
       )}
     </>

@@ -4,7 +4,8 @@ import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { TextField } from "../components/textField.js";
 import { tell } from "../state/notices.js";
-import { enterNew, newClient } from "../state/session.js";
+import { confirmKey, unconfirmedKey } from "../state/recoveryKey.js";
+import { enterNew, newClient, replicaName } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { useAction } from "./action.js";
 import { Fault, Form, Frame } from "./frame.js";
@@ -36,7 +37,8 @@ export const SignUp: GatePage = ({ typed, onTyped, onBack }) => {
       throw fault;
     }
     try {
-      setMade({ client, user, recoveryKey: await client.makeRecoveryKey(password.first) });
+      const recoveryKey = await unconfirmedKey(replicaName(user), () => client.makeRecoveryKey(password.first));
+      setMade({ client, user, recoveryKey });
     } catch {
       await enterNew(client, server, user);
       tell(texts.recoverySheet.failed, { kind: "fault" });
@@ -55,7 +57,7 @@ export const SignUp: GatePage = ({ typed, onTyped, onBack }) => {
       <Frame title={texts.recoverySheet.title} isWide>
         <RecoverySheet
           recoveryKey={made.recoveryKey} email={email.trim()} server={server}
-          onDone={() => void action.run(() => enterNew(made.client, server, made.user))}
+          onDone={() => (confirmKey(), void action.run(() => enterNew(made.client, server, made.user)))}
           onLater={() => void action.run(() => enterNew(made.client, server, made.user))}
         />
         <Fault>{action.fault}</Fault>

@@ -12,6 +12,7 @@ import { Button } from "../components/button.js";
 import { PasswordField } from "../components/passwordField.js";
 import { Progress } from "../components/progress.js";
 import { Select } from "../components/select.js";
+import { textAt } from "../items/members.js";
 import { putOff } from "../state/device.js";
 import { tell } from "../state/notices.js";
 import { vaults } from "../state/session.js";
@@ -116,14 +117,12 @@ function Import() {
   );
 }
 
-const typeNames: Readonly<Record<string, string>> = moreTexts.transfer.types;
-
 /** What would come. */
 function Preview({ plan }: { plan: Plan }) {
   return (
     <div class="summary" role="status">
       <h3>{moreTexts.transfer.wouldCome(plan.new.length)}</h3>
-      <ul>{Object.entries(plan.counts).map(([type, count]) => <li key={type}>{moreTexts.transfer.count(count, typeNames[type] ?? type)}</li>)}</ul>
+      <ul>{Object.entries(plan.counts).map(([type, count]) => <li key={type}>{moreTexts.transfer.count(count, textAt(moreTexts.transfer.types, type) ?? type)}</li>)}</ul>
       {plan.known > 0 && <p>{moreTexts.transfer.known(plan.known)}</p>}
       {plan.problems.length > 0 && (
         <details>

@@ -1,9 +1,12 @@
 // What the app says about its state, above the content: offline, a session that has ended, a server that cannot be believed.
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { AskAgain } from "../account/askAgain.js";
 import { Button } from "../components/button.js";
 import { Icon } from "../components/icon.js";
 import { Progress } from "../components/progress.js";
+import { remembered } from "../state/device.js";
+import { unconfirmed } from "../state/recoveryKey.js";
+import { go } from "../state/route.js";
 import { syncNow } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
@@ -30,10 +33,24 @@ export function SyncBanner() {
       </div>
     );
   }
-  if (!first) return null;
+  if (!first) return <KeyBanner />;
   return (
     <div class="banner calm">
       <Progress label={texts.sync.first(first.done, first.total)} done={first.done} total={first.total} />
+    </div>
+  );
+}
+
+/** A recovery key was made before this unlock, and nobody has confirmed to have it. */
+function KeyBanner() {
+  const left = useRef(unconfirmed.getSnapshot()).current; // not one whose sheet is shown just now
+  const isLeft = useStore(unconfirmed) !== undefined && left !== undefined && left === remembered()?.replica;
+  if (!isLeft) return null;
+  return (
+    <div class="banner warning" role="status">
+      <Icon name="warning" />
+      <p>{texts.recoverySheet.unconfirmed}</p>
+      <Button onClick={() => go("settings", "password")}>{texts.recoverySheet.another}</Button>
     </div>
   );
 }
@@ -49,7 +66,10 @@ function Alarm({ trouble }: { trouble: Trouble }) {
         <p>{what}</p>
         <p>{texts.trouble.nothingOverwritten}</p>
         <p>{next}</p>
-        <p class="muted small">{texts.trouble.clientSays(trouble.sentence)}</p>
+        <details class="muted small">
+          <summary>{texts.trouble.detail}</summary>
+          <p>{trouble.sentence}</p>
+        </details>
         <div class="row">
           <Button onClick={syncNow}>{texts.common.retry}</Button>
         </div>

@@ -1,7 +1,6 @@
 // The keys that work everywhere. Views have their own keys besides.
 import { useEffect } from "preact/hooks";
 import { withLater } from "../items/later.js";
-import { lock } from "../state/session.js";
 
 /** Whether a key was meant for the page: it was not pressed in a field or a form, and has no Ctrl, Alt or Meta. */
 export function isForPage(event: KeyboardEvent): boolean {
@@ -11,12 +10,12 @@ export function isForPage(event: KeyboardEvent): boolean {
 }
 
 /** The keys of the shell. */
-export function useKeys(onHelp: () => void): void {
+export function useKeys(onHelp: () => void, onLock: () => void): void {
   useEffect(() => {
     const press = (event: KeyboardEvent): void => {
       if (!isForPage(event)) return;
       if (event.key === "?") onHelp();
-      else if (event.key === "l") void lock();
+      else if (event.key === "l") onLock();
       else if (event.key === "u") withLater(({ undoLast }) => undoLast());
       else return;
       event.preventDefault();

@@ -26,6 +26,7 @@ import { texts } from "../texts/en.js";
 import * as device from "./device.js";
 import { askFactor, question } from "./factor.js";
 import { dismissAll, tell } from "./notices.js";
+import { confirmKey } from "./recoveryKey.js";
 import { settings } from "./settings.js";
 import { createStore, type Store, useStore } from "./store.js";
 import { Syncing } from "./sync.js";
@@ -79,7 +80,8 @@ export function onLock(forget: () => void): () => void {
 /** A client of this server, called by its kind in the list of sessions. */
 export const newClient = (server: string): Client => new Client(server, { deviceName: texts.common.deviceName });
 
-const replicaName = ({ id }: User): string => `strongroom-web ${id}`;
+/** The name of the replica of an account. */
+export const replicaName = ({ id }: User): string => `strongroom-web ${id}`;
 
 /** Begin: open what is saved, unless it is time to lock. */
 export async function start(): Promise<void> {
@@ -221,7 +223,7 @@ export async function unlock(password: string): Promise<void> {
     await unlockReplica(client, known.replica, password, { code: askFactor });
   } catch (fault) {
     if (!(fault instanceof Invalid || fault instanceof Locked)) throw fault;
-    if (!/is not there|holds no keys/.test(fault.message)) throw new Refusal(fault.message); // it may open another time
+    if (!/is not there|holds no keys/.test(fault.message)) throw new Refusal(texts.unlock.notOpened);
     // The browser has deleted the replica, to make room: begin as on a new device.
     device.forgetAccount();
     phase.set({ kind: "away" });
@@ -303,6 +305,7 @@ export async function logOut(): Promise<boolean> {
   const before = phase.getSnapshot();
   device.noteLocked();
   device.leaveAccount();
+  confirmKey();
   tellTabs({ kind: "locked", isLoggedOut: true });
   const telling = before.kind === "open" ? endSession(before.client) : false;
   await Promise.all([close(true, true), forget()]);

@@ -67,7 +67,8 @@ export const texts = {
     Unsupported: "This browser, or this release of the app, cannot do that. Update the browser, or ask the operator to update the server.",
     /** Another account than the one of this device has logged in. */
     otherAccount: "This browser holds the data of another account. Log that one out first.",
-    invalid: (words: string) => `Refused: “${words}”`,
+    /** What the server has written: nothing in it is known to be true. */
+    serverSays: (words: string) => `The server refuses this, and says: “${words}”`,
     other: "Something went wrong in this app. Reload the page; nothing that you saved is lost.",
   },
 
@@ -122,7 +123,9 @@ export const texts = {
     submit: "I have it",
     later: "Do this later",
     laterTitle: "Go on without a recovery key?",
-    laterWhy: "The key on this page will not open your account once you go on without it. Without a recovery key, a lost password means that everything is lost. You can make a new one in the settings.",
+    laterWhy: "The key on this page is not shown again. Whoever has neither the password nor a recovery key has lost everything in the account. You can make a new key in the settings, and the app reminds you of it.",
+    unconfirmed: "A recovery key was made on this device, and nobody has confirmed to have it. Make a new one: earlier ones do not open the account any more.",
+    another: "Make a new one",
     working: "Making your recovery key…",
     failed: "The account is made. The recovery key could not be made now: make one in the settings.",
   },
@@ -143,6 +146,7 @@ export const texts = {
     changed: "I changed the password on another device",
     logOut: "Log out and remove everything from this browser",
     gone: "The browser has deleted your data from this device, to make room. Log in: it is still on the server.",
+    notOpened: "What this browser has stored cannot be opened right now. Close other tabs of this app and try again, or restart the browser. Nothing was deleted.",
   },
 
   logOut: {
@@ -172,6 +176,8 @@ export const texts = {
     waiting: "Not sent",
     settings: "Settings",
     lock: "Lock",
+    lockTitle: "Lock now?",
+    lockWhat: "You have changes that are not saved. They are lost when the app is locked.",
     vaults: "Vaults",
     keys: "Keyboard",
     list: "List",
@@ -188,7 +194,7 @@ export const texts = {
       total === undefined ? `Fetching your data: ${done.toLocaleString("en")}` : `Fetching your data: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}`,
     now: "Sync now",
     renamed: (wanted: string, name: string) => `Another device has a vault “${wanted}” already: the one that was made here is called “${name}”.`,
-    refused: (count: number) => `${counted(count, "change was", "changes were")} not accepted by the server. They stay on this device: see “Not sent”.`,
+    refused: (count: number) => `${counted(count, "change was not accepted by the server, and stays", "changes were not accepted by the server, and stay")} on this device: see “Not sent”.`,
   },
 
   /** What keeps this device from syncing. */
@@ -204,7 +210,8 @@ export const texts = {
     rolledBack: "", credentialsRolledBack: "", tampered: "", weak: "",
     enterPassword: "Log in again",
     nothingOverwritten: "Nothing on this device was overwritten, and nothing more is sent or fetched.",
-    clientSays: (sentence: string) => `In detail: ${sentence}`,
+    /** Above the sentence of the client, which speaks to programmers too. */
+    detail: "In detail",
   },
 
   /** What the server showed cannot be believed. */
@@ -248,7 +255,7 @@ export const texts = {
     orders: { title: "By title", newest: "Changed last", oldest: "Changed first" },
     place: "Vaults and folders",
     opening: "Opening your vaults…",
-    unreadable: "A vault cannot be read on this device. Its data here is damaged: log out and in again to fetch it anew, after what is not sent was dealt with.",
+    unreadable: "A vault cannot be read on this device. Its data here is damaged: log out and in again to fetch it anew. Look at “Not sent” first: what is there would be lost.",
     noItems: "Nothing is here yet",
     noItemsHint: "Make the first item, or bring your passwords from another program.",
     noVault: "There is no vault yet",
@@ -356,7 +363,7 @@ export const moreTexts = {
   },
 
   secretOnce: {
-    notCopied: "The browser did not allow to copy. Select the text and copy it.",
+    notCopied: "The browser did not allow the copy. Select the text, and copy it yourself.",
     save: "Save as a text file",
   },
 
@@ -383,7 +390,7 @@ export const moreTexts = {
     hasNone: "There is no recovery key. If the password is lost, everything is lost.",
     make: "Make a recovery key",
     makeAnew: "Make a new recovery key",
-    makeWhy: "The key is shown once, to be printed. One of before opens nothing more.",
+    makeWhy: "The key is shown once, so that you can print it. An earlier one opens nothing any more.",
     removeKey: "Remove the recovery key",
     removeWhy: "From now on it does not open the account. Without a recovery key, a lost password means that everything is lost.",
     keyMade: "The new recovery key is in force.",
@@ -391,7 +398,7 @@ export const moreTexts = {
   },
 
   secondFactors: {
-    what: "A log-in with the password then asks for a code too. It protects from somebody who has learned your password.",
+    what: "With a second factor, a log-in with the password also asks for a code. It protects you from somebody who has learned your password.",
     codes: "One-time codes",
     passkeys: "Passkeys",
     recoveryCodes: "Recovery codes",
@@ -413,7 +420,7 @@ export const moreTexts = {
     removeWhy: "If there is no passkey, the password alone logs in again.",
     removed: "One-time codes are off.",
     newCodes: "New recovery codes",
-    newCodesWhy: "Ten new codes are made. Those of before are good no more.",
+    newCodesWhy: "Ten new codes are made. Earlier ones are not valid any more.",
   },
 
   recoveryCodes: {
@@ -438,14 +445,14 @@ export const moreTexts = {
     notUnlocking: "The passkey was added, and cannot unlock: use it as a second factor.",
     actions: (name: string) => `Actions for ${name || "this passkey"}`,
     unlock: "Let it unlock",
-    lock: "Let it unlock no more",
-    titles: { unlock: "Let it unlock", lock: "Let it unlock no more", delete: "Delete the passkey" },
+    lock: "Stop it from unlocking",
+    titles: { unlock: "Let it unlock", lock: "Stop it from unlocking", delete: "Delete the passkey" },
     whys: {
       unlock: "The passkey is used once more for this. Afterwards it opens the account without the password.",
       lock: "It still logs in, and asks for the password. Whoever has had the keys by it still has them.",
-      delete: "It logs in no more. If it is lost, make new keys too.",
+      delete: "It does not log in any more. If it is lost, make new keys too.",
     },
-    done: { unlock: "The passkey unlocks now.", lock: "The passkey unlocks no more.", delete: "The passkey was deleted." },
+    done: { unlock: "The passkey unlocks now.", lock: "The passkey does not unlock any more.", delete: "The passkey was deleted." },
   },
 
   devices: {
@@ -497,7 +504,7 @@ export const moreTexts = {
     expires: "expires",
     revoke: "Revoke",
     revokeTitle: "Revoke this token?",
-    revokeWhy: "It stops working at once. Whoever has it has had the key of what it opened: a new key for the vault ends that, too.",
+    revokeWhy: "It stops working at once. Whoever had it may have kept the key of what it opened: “New keys” protects what is written from then on.",
     revoked: "The token was revoked.",
   },
 
@@ -545,7 +552,7 @@ export const moreTexts = {
     full: "It is full. Delete something, empty the trash, or ask the operator for more.",
     what: "As the server counts it: what it stores is encrypted and padded, and is larger than what you see.",
     bytes: (count: number) =>
-      count < 1000 ? `${count} bytes` : count < 1e6 ? `${(count / 1000).toFixed(1)} KB` : count < 1e9 ? `${(count / 1e6).toFixed(1)} MB` : `${(count / 1e9).toFixed(2)} GB`,
+      count < 1000 ? `${count} bytes` : count < 1e6 ? `${(count / 1000).toFixed(1)} kB` : count < 1e9 ? `${(count / 1e6).toFixed(1)} MB` : `${(count / 1e9).toFixed(2)} GB`,
   },
 
   rotation: {
@@ -559,7 +566,7 @@ export const moreTexts = {
     goOnWhy: "If it was interrupted, what is left can be done from any device.",
     progress: (done: number, total: number) => (total ? `Encrypted anew: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}` : "Making new keys…"),
     done: "Everything is under new keys.",
-    newKey: "The recovery key of before opens nothing more. This is the new one.",
+    newKey: "The earlier recovery key opens nothing any more. This is the new one.",
   },
 
   transfer: {
@@ -625,7 +632,7 @@ export const moreTexts = {
   items: {
     undo: "Undo",
     undone: "Undone.",
-    undoneButFor: (count: number) => `${counted(count, "item was", "items were")} changed meanwhile, and stay as they are.`,
+    undoneButFor: (count: number) => `${counted(count, "item was changed meanwhile, and stays as it is", "items were changed meanwhile, and stay as they are")}.`,
     nothingToUndo: "There is nothing to undo.",
     deletedMany: (count: number) => `${counted(count, "item", "items")} moved to the trash.`,
     movedMany: (count: number) => `${counted(count, "item", "items")} moved.`,
@@ -633,7 +640,7 @@ export const moreTexts = {
     otherVault: "Another vault has this name by now. Nothing was changed: look at the vaults, and try again.",
     changedMany: (count: number) => `${counted(count, "item", "items")} changed.`,
     favorited: (count: number) => `${counted(count, "favourite", "favourites")} added.`,
-    unfavorited: (count: number) => `${counted(count, "favourite", "favourites")} less.`,
+    unfavorited: (count: number) => `${counted(count, "favourite", "favourites")} removed.`,
     saved: "Saved.",
     created: "Item made.",
     vaultGone: "This vault is not on this device any more.",
@@ -768,10 +775,10 @@ export const moreTexts = {
     vaultRenamed: "The vault has its new name.",
     deleteForGood: "Delete for good",
     deleteVaultWhat: (name: string, count: number) =>
-      `The vault ${name} with ${counted(count, "document", "documents")}, their history and their trash is deleted at once and for good, on the server and on all devices. This cannot be undone.`,
+      `The vault ${name} is deleted at once and for good, on the server and on all devices: ${counted(count, "document", "documents")}, all history and its trash. This cannot be undone.`,
     typeName: (name: string) => `Type the name of the vault: ${name}`,
     vaultDeleted: "The vault is deleted.",
-    removeFolderWhat: (name: string, count: number) => `${counted(count, "item", "items")} in ${name} stay, and move one folder up.`,
+    removeFolderWhat: (name: string, count: number) => `Nothing in ${name} is deleted: ${counted(count, "item moves", "items move")} one folder up.`,
   },
 
   time: {
@@ -805,7 +812,7 @@ export const moreTexts = {
     purged: "Deleted for good.",
     empty: "Empty the trash",
     emptyTitle: "Empty the trash?",
-    emptyWhat: (count: number) => `${counted(count, "document", "documents")} and their history are deleted from the server at once and for good. This cannot be undone.`,
+    emptyWhat: (count: number) => `${counted(count, "document is", "documents are")} deleted from the server with all history, at once and for good. This cannot be undone.`,
     emptied: (count: number) => `${counted(count, "document is", "documents are")} deleted for good.`,
     unsentDeletions: "Deletions that are not sent yet are not shown here.",
 
@@ -835,7 +842,6 @@ export const moreTexts = {
     waitingNote: (count: number) => (count === 1 ? "One change is on this device only." : `${count.toLocaleString("en")} changes are on this device only.`),
     allSent: "Everything is sent",
     willSend: (count: number) => `${counted(count, "change is", "changes are")} sent as soon as the server can be reached.`,
-    whyNot: (why: string) => `Not syncing now: ${why}`,
     refused: "Refused by the server",
     refusedTemporary: "Every sync tries again.",
     retry: "Try again",
