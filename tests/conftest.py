@@ -97,12 +97,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     web = [item for item in items if item.nodeid.startswith(WEB)]
     slow = [item for name in SLOW for item in items if item.nodeid.startswith(name)]
     rest = [item for item in items if not item.nodeid.startswith((WEB, *SLOW))]
-    share = -(-len(rest) // workers)
-    items[:] = [
-        item
-        for at in range(workers)
-        for item in web[at :: min(2, workers)] * (at < 2) + slow[at::workers] + rest[at * share : (at + 1) * share]
-    ]
+    begun = [web[at :: min(2, workers)] * (at < 2) + slow[at::workers] for at in range(workers)]
+    share, left = -(-len(items) // workers), iter(rest)
+    items[:] = [item for first in begun for item in (*first, *itertools.islice(left, max(0, share - len(first))))]
+    items += left
 
 
 # How long an example takes depends on what else the machine does.
