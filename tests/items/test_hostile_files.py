@@ -15,6 +15,7 @@ import pytest
 
 from strongroom.items import Card, Item, SshKey
 from strongroom.items.formats import READERS, WRITERS, FileRefused, PasswordNeeded, Problem, pass_store
+from strongroom.items.formats.common import read_all
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
 from tests.items.hostile_files import BAD_ITEMS, CANARY, NO_FORMAT, SAMPLES, changed, damaged, mistyped, packed
@@ -226,6 +227,13 @@ def test_encrypted_bitwarden_that_asks_for_too_much(change: dict[str, Any]) -> N
 def test_an_export_that_only_its_account_opens() -> None:
     """The sentence says what to export instead."""
     assert "Password protected" in sentence("bitwarden", json.dumps({"encrypted": True, "items": []}), "p")
+
+
+def test_a_file_has_a_largest_size() -> None:
+    """One of just this size is read."""
+    assert read_all(io.BytesIO(b"x" * 10), 10) == b"x" * 10
+    with pytest.raises(FileRefused, match="larger than"):
+        read_all(io.BytesIO(b"x" * 11), 10)
 
 
 def test_a_text_of_one_gigabyte(tmp_path: Path) -> None:

@@ -467,6 +467,24 @@ async def test_what_cannot_be_logged_is_not_done(tmp_path: Path) -> None:
     assert "Traceback" not in str(refused.value)
 
 
+@runs
+async def test_a_fault_tells_its_kind_and_no_value(tmp_path: Path) -> None:
+    """Neither to the model nor in the log."""
+
+    async def fault(_: Any) -> Any:
+        raise RuntimeError("canary-51f0")
+
+    log = UseLog(str(tmp_path / "log"))
+    tools = Tools(Policy(), log)
+    tools.allowed["show_policy"] = tools.allowed["show_policy"]._replace(call=fault)
+    with pytest.raises(Refused, match=r"a fault of its own \(RuntimeError\)") as told:
+        await tools.call("show_policy", {})
+    log.close()
+    written = (tmp_path / "log").read_text()
+    assert "internal_error" in written
+    assert "canary" not in written + str(told.value)
+
+
 async def _call(tools: Tools, name: str, **arguments: Any) -> str:
     try:
         return await tools.call(name, arguments)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.programs import private_files
-from strongroom.programs.private_files import FileRefused, read_trusted, write_private
+from strongroom.programs.private_files import FileRefused, read_trusted, require_trusted, write_private
 
 
 @pytest.fixture
@@ -107,3 +107,5 @@ def test_rules_of_another_user_are_refused(home: Path) -> None:
     os.chown(rules, 65534, 65534)
     with pytest.raises(FileRefused, match="belongs to another user"):
         read_trusted(rules)
+    with pytest.raises(FileRefused, match="belongs to another user"):  # also of one that took its place meanwhile
+        require_trusted(rules, rules.stat())
