@@ -26,6 +26,7 @@ _TYPES: Final = {
     ".txt": "text/plain; charset=utf-8",
     ".webmanifest": "application/manifest+json",
 }
+REVALIDATED: Final = "no-cache"  # how caches treat a file whose name holds no hash
 POLICY: Final = (
     "default-src 'none'",
     "script-src 'self' 'wasm-unsafe-eval'",  # Argon2id is WebAssembly
@@ -83,6 +84,11 @@ def parse_manifest(raw: bytes) -> Manifest:
 def content_type(name: str) -> str:
     """The media type of a file, by its name."""
     return _TYPES[PurePosixPath(name).suffix]
+
+
+def is_hashed(name: str) -> bool:
+    """Whether the name of a file holds a hash of its content: it never changes."""
+    return name.startswith("assets/")
 
 
 def path_of(name: str) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import http.client
 import random
-import ssl
+import re
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,66 +12,64 @@ from urllib.parse import urlsplit
 
 from strongroom.cli import terminal
 from strongroom.cli.exit_codes import FAILED, UNREACHABLE
+from strongroom.cli.web_askers import ASKERS, CACHED, headers_of, headers_with_copy
+from strongroom.cli.web_exchange import LARGEST, Connection, Host, Served, Unclear, Unreachable
 from strongroom.web_release import (
     MANIFEST,
     POLICY,
     PREFIX,
+    REVALIDATED,
     SECURITY_HEADERS,
     WEB_APP,
     BadManifest,
     Manifest,
     content_type,
+    is_hashed,
     parse_manifest,
     path_of,
 )
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Set as AbstractSet
 
-_SECONDS: Final = 20.0
-_LARGEST: Final = 16 * 2**20  # bytes of a file, after gzip is undone
 _SHOWN: Final = 100  # differences
+_MOST_ADDRESSES: Final = 8
 _POLICY_HEADER: Final = "content-security-policy"
-# A server that has something to hide would show it to browsers only, so every file is asked for as browsers ask.
-_BROWSERS: Final = {
-    "Chromium": "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/150.0.0.0 Safari/537.36",
-    "Firefox": "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:150.0) Gecko/20100101 Firefox/150.0",
-}
-_DESTINATIONS: Final = {".html": "document", ".js": "script", ".css": "style", ".svg": "image"}
-_ACCEPT: Final = {
-    "document": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8",
-    "style": "text/css,*/*;q=0.1",
-    "image": "image/avif,image/webp,image/svg+xml,image/*,*/*;q=0.8",
-}
-_LIMITS: Final = (
-    "Every file was asked for as Chromium and as Firefox ask. This shows what the server serves to this machine now: "
-    "it could serve something else to other people, or later. Who cannot trust it for that uses the command line."
+_PLAIN: Final = re.compile(r"[!-~]+")
+_OWN_SERVER: Final = "connect-src 'self'"
+_ORIGIN: Final = re.compile(r"https?://(?:[A-Za-z0-9-]+\.)*[A-Za-z0-9-]+(?::[0-9]{1,5})?")
+# What besides the app's own headers may come: no browser does anything by them that matters here. All others are named
+# as differences, known or not: a browser may obey them, as refresh, link or origin-trial.
+_HARMLESS: Final = frozenset(
+    (
+        *("accept-ranges", "age", "cache-control", "cf-cache-status", "cf-ray", "connection", "content-encoding"),
+        *("content-length", "content-type", "date", "etag", "expires", "keep-alive", "last-modified", "pragma"),
+        *("server", "strict-transport-security", "transfer-encoding", "vary", "via"),
+    )
 )
-
-
-class _Served(NamedTuple):
-    """A response: its status, its headers, its content."""
-
-    status: int
-    headers: http.client.HTTPMessage
-    content: bytes
-
-
-class _Unreachable(Exception):  # noqa: N818 - an outcome
-    """The server does not respond."""
+# Of those that begin with x-, browsers obey or obeyed these.
+_OBEYED: Final = frozenset(
+    (
+        *("x-content-security-policy", "x-dns-prefetch-control", "x-sourcemap", "x-ua-compatible"),
+        *("x-webkit-csp", "x-webkit-csp-report-only", "x-xss-protection"),
+    )
+)
+_SAME_HOST: Final = re.compile(r'h[23](?:-[0-9]+)?=":[0-9]{1,5}"(?:; *(?:ma|persist)=[0-9]+)*')  # alt-svc
+_ONCE: Final = ("cache-control", "content-encoding", "content-type", "etag")
 
 
 class _Address(NamedTuple):
-    """Where the app is served: scheme, host and port, and its folder."""
+    """Where the app is served: the host, its folder, and whether / of the host is that of the app's server."""
 
-    scheme: str
-    netloc: str
+    host: Host
     folder: str
+    has_root: bool
 
     @property
     def url(self) -> str:
         """The address as a text."""
-        return f"{self.scheme}://{self.netloc}{self.folder}"
+        return f"{self.host.scheme}://{self.host.netloc}{self.folder}"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -96,40 +93,46 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def verify(options: argparse.Namespace) -> int:
     """Compare; exit code 0 if everything is the same."""
-    address = _parse(options.url)
+    address = _parse(options.url, is_apart=options.manifest is not None)
     expected = _expected(options.manifest)
+    comparison = _Comparison(address, expected, is_apart=options.manifest is not None)
     try:
-        differences = _compare(address, expected, is_apart=options.manifest is not None)
-    except _Unreachable as reason:
+        comparison.run()
+    except Unreachable as reason:
         terminal.print_error(f"{address.url} cannot be read: {reason}")
         return UNREACHABLE
-    count = len(expected.files)
+    differences = comparison.lines()
     if not differences:
         terminal.print_line(
-            f"{address.url} serves the web app of strongroom {expected.version}: all {count} files and their security "
-            f"headers are the same.\n{_LIMITS}"
+            f"{address.url} serves the web app of strongroom {expected.version}: all {len(expected.files)} files and "
+            f"their security headers are the same."
         )
+        terminal.print_line(comparison.limits())
         return 0
     for line in differences[:_SHOWN]:
         terminal.print_line(line)
     more = f" The first {_SHOWN} are shown." if len(differences) > _SHOWN else ""
+    count = f"{len(differences)} differences" if len(differences) > 1 else "1 difference"
     terminal.print_line(
-        f"{address.url} does not serve the web app of strongroom {expected.version}: {len(differences)} differences."
+        f"{address.url} does not serve the web app of strongroom {expected.version}: {count}."
         f"{more} Enter no password there before you know why."
     )
     return FAILED
 
 
-def _parse(text: str) -> _Address:
+def _parse(text: str, *, is_apart: bool) -> _Address:
     try:
         url = urlsplit(text if "://" in text else f"https://{text}")
-        fits = url.scheme in {"http", "https"} and url.hostname and (url.port or 1) and "@" not in url.netloc
+        port = url.port or (443 if url.scheme == "https" else 80)
+        fits = url.scheme in {"http", "https"} and "@" not in url.netloc and _PLAIN.fullmatch(url.netloc + url.path)
     except ValueError:
-        fits = False
-    if not fits or url.query or url.fragment:
+        fits = None
+    if not fits or url.query or url.fragment or not url.hostname:
         raise terminal.CommandFailed("URL must be an address like https://vault.example.com.")
-    folder = url.path.rstrip("/") + "/"
-    return _Address(url.scheme, url.netloc, PREFIX if folder == "/" else folder)
+    is_server = not url.path or (url.path == "/" and not is_apart)
+    folder = PREFIX if is_server else url.path.rstrip("/") + "/"
+    host = Host(url.scheme, url.netloc, url.hostname, port)
+    return _Address(host, folder, has_root=is_server or (folder == PREFIX and not is_apart))
 
 
 def _expected(file: str | None) -> Manifest:
@@ -146,36 +149,175 @@ def _expected(file: str | None) -> Manifest:
         raise terminal.CommandFailed(f"{place} is no manifest of a web app: {reason}") from None
 
 
-def _compare(address: _Address, expected: Manifest, *, is_apart: bool) -> list[str]:
-    """What differs, a line each. The order of the requests is another each time."""
-    found = _manifest_differences(address, expected)
-    requests = [(name, browser) for name in expected.files for browser in _BROWSERS]
-    random.shuffle(requests)
-    lines: dict[str, list[str]] = {}
-    connection: http.client.HTTPConnection | None = None
-    for name, browser in requests:
-        connection = connection or _connect(address)
-        served = _fetch(connection, address, name, browser)
-        if served.headers.get("connection", "").lower() == "close":
-            connection.close()
-            connection = None
-        lines.setdefault(name, []).extend(_file_differences(name, served, expected.files[name], is_apart=is_apart))
-    if connection is not None:
-        connection.close()
-    for name in sorted(lines):
-        found += dict.fromkeys(lines[name])  # the same for both browsers: once
+class _Comparison:
+    """A comparison of what a server serves with a manifest."""
+
+    def __init__(self, address: _Address, expected: Manifest, *, is_apart: bool) -> None:
+        self._address = address
+        self._expected = expected
+        self._is_apart = is_apart
+        self._reached: list[str] = []
+        self._not_reached: list[str] = []
+        self._servers: set[str] = set()  # that connect-src names
+        self._found: dict[str, set[tuple[str, str]]] = {}  # who met each difference: the asker, the address
+
+    def run(self) -> None:
+        """Ask for everything, at every address of the host, in another order each time."""
+        names = self._address.host.addresses()[:_MOST_ADDRESSES]
+        failure = None
+        for one in names:
+            connection = Connection(self._address.host, one)
+            try:
+                self._look(connection, one)
+                self._reached.append(one)
+            except Unreachable as reason:
+                if "certificate" in str(reason):
+                    raise
+                failure = reason
+                self._not_reached.append(f"{one}: {reason}")
+            finally:
+                connection.close()
+        if not self._reached and failure is not None:
+            raise failure
+
+    def lines(self) -> list[str]:
+        """What differs, a line each; where not everybody meets it, who does."""
+        shown = []
+        for line, met in self._found.items():
+            who, where = {asker for asker, _ in met}, {place for _, place in met}
+            own = [] if "" in who or who >= set(ASKERS) else sorted(who)
+            own += [f"at {place}" for place in sorted(where)] if len(where) < len(self._reached) else []
+            shown.append(f"{line} (asked {', '.join(own)})" if own else line)
+        return sorted(shown)
+
+    def limits(self) -> str:
+        """What was asked, and what that cannot show."""
+        parts = []
+        if self._servers:
+            parts.append(f"The app may connect to {', '.join(sorted(self._servers))}: check that this is your server.")
+        parts.append(
+            f"Each file was asked for {len(ASKERS) + 1} times over HTTP/1.1 at {', '.join(self._reached)}: with "
+            "headers like those of Chromium, Firefox and Safari, without them, and with the file in a cache."
+        )
+        if self._not_reached:
+            parts.append(f"Not asked: {'; '.join(self._not_reached)}.")
+        parts.append(
+            "This shows what the server serves to this machine now. It could tell this command from a browser, and "
+            "serve something else to people, over HTTP/2 or HTTP/3, or later. Who cannot trust it for that uses the "
+            "command line."
+        )
+        return "\n".join(parts)
+
+    def _look(self, connection: Connection, place: str) -> None:
+        requests = [(name, asker) for name in (*self._expected.files, MANIFEST) for asker in ASKERS]
+        random.shuffle(requests)
+        for name, asker in requests:
+            served = self._ask(connection, place, name, asker)
+            if served is None:
+                continue
+            if asker == ASKERS[0] and served.status == 200 and len(served.all("etag")) == 1:
+                self._ask(connection, place, name, CACHED, etag=served.all("etag")[0])
+        if self._address.has_root:
+            for path in ("/", PREFIX.removesuffix("/")):
+                self._ask_redirect(connection, place, path)
+
+    def _ask(self, connection: Connection, place: str, name: str, asker: str, etag: str = "") -> Served | None:
+        """Ask for a file, and note what differs; the response, if there is one."""
+        is_secure = self._address.host.scheme == "https"
+        headers = (
+            headers_with_copy(name, etag, is_secure=is_secure)
+            if asker == CACHED
+            else headers_of(asker, name, is_secure=is_secure)
+        )
+        try:
+            served = connection.get(self._address.folder + path_of(name), headers)
+        except Unclear as reason:
+            self._note(f"unclear    {name}: {reason}", asker, place)
+            return None
+        if asker == CACHED and served.status == 304:
+            found = self._policy_differences(name, served, is_update=True)
+        elif served.status != 200:
+            found = [f"missing    {name}: the server responds with {served.status}"]
+        else:
+            found = [*self._content_differences(name, served), *self._policy_differences(name, served)]
+        for line in found:
+            self._note(line, asker, place)
+        return served
+
+    def _ask_redirect(self, connection: Connection, place: str, path: str) -> None:
+        """Ask for a path that must lead to the app, with nothing in it that a browser shows or runs."""
+        try:
+            served = connection.get(path, headers_of(ASKERS[0], "index.html", is_secure=False))
+        except Unclear as reason:
+            self._note(f"unclear    {path}: {reason}", "", place)
+            return
+        fits = served.status in {301, 302, 307, 308} and not served.content
+        if not fits or served.all("location") not in ([PREFIX], [self._address.url]):
+            self._note(f"altered    {path}: it must lead to {PREFIX}, and nothing else", "", place)
+        expected = {"location", "content-security-policy", "referrer-policy", "x-content-type-options"}
+        for line in _unexpected(path, served, expected):
+            self._note(line, "", place)
+
+    def _note(self, line: str, asker: str, place: str) -> None:
+        self._found.setdefault(line, set()).add((asker, place))
+
+    def _content_differences(self, name: str, served: Served) -> list[str]:
+        codings = served.all("content-encoding")
+        if codings not in ([], ["gzip"], ["identity"]):
+            return [f"unclear    {name}: it comes as {', '.join(codings)[:40]!r}, which cannot be read here"]
+        content = _unpacked(served.content) if codings == ["gzip"] else served.content
+        if name == MANIFEST:
+            return _manifest_differences(content, self._expected)
+        if content is None or hashlib.sha256(content).hexdigest() != self._expected.files[name]:
+            return [f"altered    {name}: its content is another"]
+        return []
+
+    def _policy_differences(self, name: str, served: Served, *, is_update: bool = False) -> list[str]:
+        """How headers differ. Those of 304 change what a browser has: what they have must be right, the rest stays."""
+        wanted = dict(SECURITY_HEADERS)
+        if not is_hashed(name):
+            wanted["cache-control"] = REVALIDATED
+        if not is_update:
+            wanted["content-type"] = content_type(name)
+        found = []
+        for header, value in wanted.items():
+            given = served.all(header)
+            if is_update and not given:
+                continue
+            if header == _POLICY_HEADER and self._is_apart and len(given) == 1:
+                servers = _servers_of(given[0])
+                self._servers.update(servers or ())
+                fits = servers is not None
+            else:
+                fits = given == [value] or (header == "content-type" and _is_type(given, value))
+            if not fits:
+                found.append(f"header     {name}: {header.title()} must be sent once, and be: {value}")
+        return found + _unexpected(name, served, wanted.keys())
+
+
+def _is_type(given: list[str], wanted: str) -> bool:
+    """Whether a media type is given once, however it is spelled."""
+    return [one.lower().replace("; ", ";") for one in given] == [wanted.replace("; ", ";")]
+
+
+def _unexpected(name: str, served: Served, expected: AbstractSet[str]) -> list[str]:
+    """The headers of a response that are neither expected nor harmless, and those that come twice."""
+    found = []
+    for header, value in served.headers:
+        is_harmless = header in _HARMLESS or (header.startswith("x-") and header not in _OBEYED)
+        if header == "alt-svc":
+            is_harmless = all(_SAME_HOST.fullmatch(part.strip()) for part in value.split(","))
+        if header not in expected and not is_harmless:
+            found.append(f"header     {name}: {header.title()[:60]} must not be sent: {value[:80]!r}")
+        elif header in _ONCE and header not in expected and len(served.all(header)) > 1:
+            found.append(f"header     {name}: {header.title()} must be sent once")
     return found
 
 
-def _manifest_differences(address: _Address, expected: Manifest) -> list[str]:
+def _manifest_differences(content: bytes | None, expected: Manifest) -> list[str]:
     """How the server's own manifest differs; what it names besides is not fetched, and is a difference."""
-    connection = _connect(address)
-    served = _fetch(connection, address, MANIFEST, "Chromium")
-    connection.close()
-    if served.status != 200:
-        return [f"missing    {MANIFEST}: the server responds with {served.status}"]
     try:
-        theirs = parse_manifest(served.content)
+        theirs = parse_manifest(content or b"")
     except BadManifest as reason:
         return [f"altered    {MANIFEST}: {reason}"]
     found = [
@@ -189,71 +331,25 @@ def _manifest_differences(address: _Address, expected: Manifest) -> list[str]:
         found.append(
             f"release    the server says that it serves {theirs.version[:40]!r}, and this is {expected.version}"
         )
-    return sorted(found)
-
-
-def _file_differences(name: str, served: _Served, expected: str, *, is_apart: bool) -> list[str]:
-    if served.status != 200:
-        return [f"missing    {name}: the server responds with {served.status}"]
-    found = []
-    if hashlib.sha256(served.content).hexdigest() != expected:
-        found.append(f"altered    {name}: its content is another")
-    if (served.headers.get("content-type") or "").replace(" ", "").lower() != content_type(name).replace(" ", ""):
-        found.append(f"header     {name}: Content-Type must be {content_type(name)}")
-    for header, value in SECURITY_HEADERS.items():
-        given = served.headers.get_all(header) or []
-        good = any(_allows_no_more(one) for one in given) if header == _POLICY_HEADER and is_apart else value in given
-        if not good:
-            found.append(f"header     {name}: {header.title()} must be: {value}")
     return found
 
 
-def _allows_no_more(policy: str) -> bool:
-    """Whether a policy is the app's, but for servers that connect-src names: the app is hosted apart from them."""
-    given = [part.strip() for part in policy.split(";") if part.strip()]
-    own = [part for part in given if not part.startswith("connect-src 'self'")]
-    return own == [part for part in POLICY if not part.startswith("connect-src")] and "*" not in policy
+def _servers_of(policy: str) -> list[str] | None:
+    """The servers that connect-src names, if the rest of a policy is the app's; None if it is not."""
+    given, own = policy.split("; "), list(POLICY)
+    at = own.index(_OWN_SERVER)
+    if len(given) != len(own) or [*given[:at], _OWN_SERVER, *given[at + 1 :]] != own:
+        return None
+    named = given[at].removeprefix(_OWN_SERVER).split(" ")
+    is_list = given[at].startswith(_OWN_SERVER) and named[0] == ""
+    return named[1:] if is_list and all(_ORIGIN.fullmatch(one) for one in named[1:]) else None
 
 
-def _connect(address: _Address) -> http.client.HTTPConnection:
-    if address.scheme == "http":
-        return http.client.HTTPConnection(address.netloc, timeout=_SECONDS)
-    return http.client.HTTPSConnection(address.netloc, timeout=_SECONDS, context=ssl.create_default_context())
-
-
-def _fetch(connection: http.client.HTTPConnection, address: _Address, name: str, browser: str) -> _Served:
-    """One file, asked for as a browser asks. Redirects are not followed: a browser's address would change."""
-    destination = "serviceworker" if name == "service-worker.js" else _DESTINATIONS.get(Path(name).suffix, "empty")
-    headers = {
-        "User-Agent": _BROWSERS[browser],
-        "Accept": _ACCEPT.get(destination, "*/*"),
-        "Accept-Language": "en-US,en;q=0.5",
-        "Accept-Encoding": "gzip, deflate",
-        "Sec-Fetch-Dest": destination,
-        "Sec-Fetch-Mode": "navigate" if destination == "document" else "cors",
-        "Sec-Fetch-Site": "none" if destination == "document" else "same-origin",
-    }
+def _unpacked(raw: bytes) -> bytes | None:
+    """The content of gzip, within bounds; None where it is not exactly one."""
+    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 16)
     try:
-        connection.request("GET", address.folder + path_of(name), headers=headers)
-        response = connection.getresponse()
-        raw = response.read(_LARGEST + 1)
-        if len(raw) > _LARGEST:
-            raise _Unreachable(f"{name} is larger than any file of the app")
-    except ssl.SSLCertVerificationError as error:
-        raise _Unreachable(f"its certificate is not trusted ({error.verify_message})") from None
-    except (OSError, ValueError, http.client.HTTPException) as error:
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise _Unreachable(f"no response ({reason})") from None
-    return _Served(response.status, response.headers, _decoded(raw, response.headers.get("content-encoding", "")))
-
-
-def _decoded(raw: bytes, coding: str) -> bytes:
-    """The content without its coding, within bounds; what cannot be decoded is taken as it is, and differs."""
-    if coding.strip().lower() not in {"gzip", "x-gzip", "deflate"}:
-        return raw
-    unpacking = zlib.decompressobj(zlib.MAX_WBITS | 32)
-    try:
-        content = unpacking.decompress(raw, _LARGEST)
+        content = unpacking.decompress(raw, LARGEST)
     except zlib.error:
-        return raw
-    return content if unpacking.eof and not unpacking.unused_data else raw
+        return None
+    return content if unpacking.eof and not unpacking.unused_data else None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from strongroom.server.response import Header
 
 SECURITY_HEADERS: Final = tuple((name.encode(), value.encode()) for name, value in web_release.SECURITY_HEADERS.items())
-REVALIDATED: Final = b"no-cache"
+REVALIDATED: Final = web_release.REVALIDATED.encode()
 _IMMUTABLE: Final = b"public, max-age=31536000, immutable"  # the name holds a hash of the content
 
 
@@ -33,7 +33,7 @@ class AppFile:
         self.content = content
         self.content_type = web_release.content_type(name).encode()
         self.etag = hashlib.sha256(content).hexdigest()[:32]
-        caching = _IMMUTABLE if name.startswith("assets/") else REVALIDATED
+        caching = _IMMUTABLE if web_release.is_hashed(name) else REVALIDATED
         common = ((b"cache-control", caching), (b"vary", b"accept-encoding"))
         self.headers: tuple[Header, ...] = (*common, *SECURITY_HEADERS)
         self._compressed: bytes | None = None
