@@ -1,6 +1,7 @@
 // Builds the web app: `node build.js` writes the folder that the server serves, and holds the sizes against their budget.
 //   --out FOLDER     another folder
-//   --server URL     for a copy that is hosted apart from the server: the server's address, shown in a field at log-in
+//   --server URL     for a copy that is hosted apart from the server: the server's address, shown in a field at log-in;
+//                    such a copy has no operator's page
 //   --inject FILE    a module that runs before the app; the tests hash cheaply with it
 //   --check          check the types first, and fail if the first load is above its budget
 import { spawnSync } from "node:child_process";
@@ -15,6 +16,22 @@ import { build } from "esbuild";
 const HERE = dirname(fileURLToPath(import.meta.url));
 const BUDGET = 120; // KB after gzip: all that is loaded until somebody has an account, and can show the list
 const SYNCS = "../js/src/replica/engine.ts";
+// The policy of every page, as src/strongroom/web_release.py sends it: a page has it in its text too.
+const POLICY = [
+  "default-src 'none'",
+  "script-src 'self' 'wasm-unsafe-eval'",
+  "style-src 'self'",
+  "img-src 'self' blob:",
+  "font-src 'none'",
+  "connect-src 'self'",
+  "worker-src 'self'",
+  "manifest-src 'self'",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+  "require-trusted-types-for 'script'",
+  "trusted-types strongroom strongroom-service-worker",
+];
 const SHARED = {
   absWorkingDir: HERE,
   bundle: true,
@@ -40,13 +57,14 @@ if (options.server && !/^https?:\/\/[^/?#]+$/.test(options.server)) {
 const out = resolve(options.out ?? join(HERE, "../src/strongroom/server/web/static"));
 if (options.check) check();
 
+const hasOperator = !options.server; // the page reads figures of its own origin
 const files = new Map(); // the content of each file, by its name under /app/
 const inputs = {};
 
 const worker = await bundle({ entryPoints: { "argon2-worker": "../js/src/argon2/worker.ts" } });
 const workerName = worker.named["argon2-worker.js"];
 const app = await bundle({
-  entryPoints: { app: "src/main.tsx", operator: "src/operator/main.tsx" },
+  entryPoints: { app: "src/main.tsx", ...(hasOperator && { operator: "src/operator/main.tsx" }) },
   splitting: true,
   plugins: [{ name: "worker", setup: nameWorker }, { name: "at once", setup: loadAtOnce }, { name: "texts", setup: splitTexts }],
   inject: options.inject ? [resolve(options.inject)] : [],
@@ -54,7 +72,7 @@ const app = await bundle({
 const texts = await textsOf("src/texts/en.ts");
 const icon = add(hashed("assets/icon.svg", readFileSync(join(HERE, "src/icon.svg"))), readFileSync(join(HERE, "src/icon.svg")));
 add("index.html", page("src/index.html", "app", ""));
-add("operator/index.html", page("src/operator/index.html", "operator", "../"));
+if (hasOperator) add("operator/index.html", page("src/operator/index.html", "operator", "../"));
 add("app.webmanifest", `${JSON.stringify(webManifest(), null, 2)}\n`);
 add("licences.txt", licences());
 add("service-worker.js", await serviceWorker());
@@ -147,13 +165,19 @@ function page(template, entry, up) {
   if (named[`${entry}.css`]) links.push(`<link rel="stylesheet" href="${up}${named[`${entry}.css`]}">`);
   for (const part of needed(outputs, named[`${entry}.js`])) if (part !== named[`${entry}.js`]) links.push(`<link rel="modulepreload" href="${up}${part}">`);
   links.push(`<script type="module" src="${up}${named[`${entry}.js`]}"></script>`);
-  const values = { ...texts.page, icon: up + icon, manifest: `${up}app.webmanifest`, server: options.server };
+  const values = { ...texts.page, icon: up + icon, manifest: `${up}app.webmanifest`, server: options.server, policy: pagePolicy() };
   return readFileSync(join(HERE, template), "utf-8")
     .replace(/^( *)<!-- files -->$/m, (_, indent) => links.map((link) => indent + link).join("\n"))
     .replace(/\{\{(\w+)\}\}/g, (_, name) => {
       if (typeof values[name] !== "string") throw new Error(`${template} names {{${name}}}, which there is not`);
       return escaped(values[name]);
     });
+}
+
+/** The policy as a page can have it: frame-ancestors works in the header alone. The server of a copy may be connected to. */
+function pagePolicy() {
+  const own = POLICY.filter((directive) => !directive.startsWith("frame-ancestors"));
+  return own.map((directive) => (options.server && directive.startsWith("connect-src") ? `${directive} ${options.server}` : directive)).join("; ");
 }
 
 /** The files that an entry loads at once, itself first. */
@@ -177,7 +201,12 @@ function webManifest() {
 /** The service worker, which holds the SHA-256 of all files that it may store. It is bundled last. */
 async function serviceWorker() {
   const stored = Object.fromEntries([...files].filter(([name]) => !name.endsWith(".txt")).map(([name, content]) => [name, createHash("sha256").update(content).digest("base64")]));
-  const { outputFiles, metafile } = await build({ ...SHARED, format: "iife", entryPoints: ["src/serviceWorker.ts"], define: { FILES: JSON.stringify(stored) } });
+  const define = {
+    FILES: JSON.stringify(stored),
+    RELEASE: JSON.stringify(createHash("sha256").update(JSON.stringify(stored)).digest("base64")),
+    POLICY: JSON.stringify(POLICY.filter((directive) => !directive.startsWith("connect-src"))),
+  };
+  const { outputFiles, metafile } = await build({ ...SHARED, format: "iife", entryPoints: ["src/serviceWorker.ts"], define });
   Object.assign(inputs, metafile.inputs);
   return outputFiles[0].contents;
 }
@@ -212,11 +241,13 @@ function weigh() {
   };
   const loadedBy = (entry) => [app.named[`${entry}.js`], app.named[`${entry}.css`]].filter(Boolean);
   const first = [...new Set([...needed(app.outputs, app.named["app.js"]), ...loadedBy("app")])];
-  const operator = [...new Set([...needed(app.outputs, app.named["operator.js"]), ...loadedBy("operator")])];
   const good = tell("first load", gzipped(["index.html", workerName, icon, ...first]), options.inject ? undefined : BUDGET);
   const syncs = Object.keys(app.outputs).find((path) => app.outputs[path].entryPoint === SYNCS);
   tell("syncs", gzipped([...needed(app.outputs, syncs)].filter((name) => !first.includes(name))));
-  tell("operator's page", gzipped(["operator/index.html", icon, ...operator]));
+  if (hasOperator) {
+    const operator = [...new Set([...needed(app.outputs, app.named["operator.js"]), ...loadedBy("operator")])];
+    tell("operator's page", gzipped(["operator/index.html", icon, ...operator]));
+  }
   tell("all files", gzipped([...files.keys()]));
   return good;
 }

@@ -166,10 +166,13 @@ def run_test(name: str, *, seconds: float = 300, **variables: str) -> str:
 
 
 @contextmanager
-def served(folder: Path | None = None, *, api: int | None = None, policy: str = POLICY, port: int = 0) -> Iterator[str]:
+def served(
+    folder: Path | None = None, *, api: int | None = None, policy: str | list[str] = POLICY, port: int = 0
+) -> Iterator[str]:
     """The bundles, or another folder, at an address of this machine under a policy; the address.
 
-    `api` is the port of a server of strongroom that has the same origin, as behind a proxy.
+    Of a list, which may be changed meanwhile, the last policy is sent. `api` is the port of a server of strongroom that
+    has the same origin, as behind a proxy.
     """
     place = folder or bundles()
 
@@ -178,7 +181,7 @@ def served(folder: Path | None = None, *, api: int | None = None, policy: str = 
         extensions_map = {".js": "text/javascript", ".css": "text/css", "": "text/html"}
 
         def end_headers(self) -> None:
-            self.send_header("Content-Security-Policy", policy)
+            self.send_header("Content-Security-Policy", policy if isinstance(policy, str) else policy[-1])
             self.send_header("Access-Control-Allow-Origin", "*")  # a page of a server may load them too
             super().end_headers()
 

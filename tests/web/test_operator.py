@@ -92,3 +92,35 @@ def test_a_server_that_is_not_ready_or_gone(measured: Server, make_pages: MakePa
     enter(page)
     expect(page.get_by_role("alert")).to_contain_text("The server does not respond. Check that it runs")
     pages.complaints.clear()  # Chromium tells of each failed request
+
+
+SHOW = """(state) => {
+  Object.defineProperty(document, "hidden", { configurable: true, get: () => state === "hidden" });
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+def test_the_token_is_forgotten_in_the_background(measured: Server, make_pages: MakePages) -> None:
+    """After five minutes in the background the page asks for the token again, and reads nothing any more."""
+    pages = make_pages(measured)
+    page = pages.context.new_page()
+    page.clock.install()
+    page.goto(f"{pages.url}/app/operator/")
+    enter(page)
+    expect(page.get_by_text("The server is ready.")).to_be_visible()
+    for state, seconds in (("hidden", 250), ("visible", 100), ("hidden", 250)):  # twice for a shorter time
+        page.evaluate(SHOW, state)
+        page.clock.fast_forward(seconds * 1000)
+    expect(page.get_by_text("The server is ready.")).to_be_visible()
+    page.clock.fast_forward(51_000)
+    expect(page.get_by_role("alert")).to_contain_text("because this page was in the background for 5 minutes")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.evaluate(SHOW, "visible")
+    page.clock.run_for(20_000)
+    expect(page.get_by_label("Metrics token")).to_have_value("")
+    assert asked == []
+    page.get_by_label("Metrics token").fill(TOKEN)  # typed, not entered
+    page.evaluate(SHOW, "hidden")
+    page.clock.fast_forward(301_000)
+    expect(page.get_by_label("Metrics token")).to_have_value("")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 import shutil
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
@@ -17,8 +19,10 @@ from tests.contract.harness import Server
 from tests.support import web_app
 from tests.support.javascript import served
 from tests.support.ports import free_port
+from tests.support.sampling import some
 from tests.support.waiting import until
-from tests.support.web_app import MakePages, Pages
+from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.web.stage import Person, choose
 
 READY = "navigator.serviceWorker.ready.then(() => true)"
 CACHED = """(async () => {
@@ -30,21 +34,49 @@ CACHED = """(async () => {
 })()"""
 
 
-def other_release(folder: Path, place: Path) -> Path:
-    """A copy of a build with another page in it, as a newer release has; its folder."""
-    shutil.copytree(folder, place, dirs_exist_ok=True)
-    before = (place / "index.html").read_bytes()
-    after = before.replace(b"<body>", b'<body data-release="newer">')
-    (place / "index.html").write_bytes(after)
-    worker = (place / "service-worker.js").read_text()
-    sums = [base64.b64encode(hashlib.sha256(one).digest()).decode() for one in (before, after)]
-    assert sums[0] in worker
-    (place / "service-worker.js").write_text(worker.replace(sums[0], sums[1]))
-    manifest = json.loads((place / "manifest.json").read_text())
-    for name in ("index.html", "service-worker.js"):
-        manifest["files"][name] = hashlib.sha256((place / name).read_bytes()).hexdigest()
+def encoded(content: bytes) -> str:
+    return base64.b64encode(hashlib.sha256(content).digest()).decode()
+
+
+def newer_release(folder: Path, place: Path) -> Path:
+    """A copy of a build as a newer release has it: another page, and scripts with other names; its folder."""
+    manifest = json.loads((folder / "manifest.json").read_text())
+    parts = {path.name: f"{path.stem}0.js" for path in (folder / "assets").glob("*.js")}
+    release = release_of(folder)
+    sums: dict[str, str] = {}
+
+    def renamed(text: bytes) -> bytes:
+        for before, after in parts.items():
+            text = text.replace(before.encode(), after.encode())
+        return text
+
+    for name in sorted(manifest["files"], key=lambda name: name == "service-worker.js"):  # it comes last
+        before = (folder / name).read_bytes()
+        after = renamed(before).replace(b"<body>", b'<body data-release="newer">')
+        if name == "service-worker.js":
+            for old, new in {**sums, release: encoded(b"newer")}.items():
+                assert old.encode() in after or old == new
+                after = after.replace(old.encode(), new.encode())
+        elif not name.endswith(".txt"):
+            sums[encoded(before)] = encoded(after)
+        path = place / renamed(name.encode()).decode()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(after)
+    files = [path for path in place.rglob("*") if path.is_file()]
+    manifest["files"] = {
+        path.relative_to(place).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
+    }
     (place / "manifest.json").write_text(json.dumps(manifest))
     return place
+
+
+def release_of(folder: Path) -> str:
+    """The hash by which the service worker of a build names its cache."""
+    worker = (folder / "service-worker.js").read_text()
+    sums = {encoded(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
+    found: str
+    [found] = {one for one in re.findall(r"[A-Za-z0-9+/]{43}=", worker) if one not in sums}
+    return found
 
 
 def shows_the_log_in(page: Page) -> None:
@@ -88,7 +120,7 @@ def test_a_newer_release_waits_for_the_person(lone: Server, make_pages: MakePage
     shows_the_log_in(page)
     before = list(page.evaluate(CACHED))
     assert lone.end() == 0
-    lone.settings |= {"WEB": str(other_release(web_app.app_folder(), tmp_path / "newer"))}
+    lone.settings |= {"WEB": str(newer_release(web_app.app_folder(), tmp_path / "newer"))}
     lone.start()
     page.evaluate("navigator.serviceWorker.getRegistration().then((found) => found.update())")
     offer = page.get_by_role("button", name="Load it")
@@ -113,22 +145,82 @@ INSTALLED = """async () => {
 }"""
 
 
-def test_an_altered_file_is_not_stored(make_pages: MakePages, tmp_path: Path) -> None:
-    """A file that is not the one of the release makes the whole release fail to install: nothing is stored."""
-    for state in ("active", "none"):
-        place = tmp_path / state
+def test_an_altered_file_or_a_page_without_the_policy_is_not_stored(make_pages: MakePages, tmp_path: Path) -> None:
+    """A file that is not the one of the release, or another policy, makes the whole release fail to install."""
+    policy = SECURITY_HEADERS["content-security-policy"]
+    own = "script-src 'self' 'wasm-unsafe-eval'"
+    rows = [
+        ("active", False, policy),
+        ("active", False, policy.replace("connect-src 'self'", "connect-src 'self' https://vault.example.com")),
+        ("active", False, f"default-src 'self', {policy}"),  # a proxy adds one of its own: both hold
+        ("none", True, policy),
+        ("none", False, ""),
+        ("none", False, policy.replace("; frame-ancestors 'none'", "")),
+        ("none", False, policy.replace(own, f"script-src *; {own}")),
+    ]
+    for number, (state, is_altered, sent) in enumerate(some(rows)):
+        place = tmp_path / str(number)
         shutil.copytree(web_app.app_folder(), place / "app")
-        if state == "none":
+        if is_altered:
             next((place / "app" / "assets").glob("operator-*.js")).write_text("evil()")
-        with served(place, policy=SECURITY_HEADERS["content-security-policy"]) as url:
+        with served(place, policy=sent) as url:
             host = Server(place / "none")
             host.port = int(url.rpartition(":")[2])
             pages: Pages = make_pages(host)
             with pages.context.expect_event("serviceworker"):
                 page = pages.open()
-            assert page.evaluate(INSTALLED) == state
-            assert bool(page.evaluate(CACHED)) == (state == "active")
+            assert page.evaluate(INSTALLED) == state, sent
+            assert bool(page.evaluate(CACHED)) == (state == "active"), sent
             pages.complaints.clear()  # Chromium tells of the file that it refused
+            page.close()
+
+
+def test_another_tab_is_told_of_a_newer_release(lone: Server, make_pages: MakePages, tmp_path: Path) -> None:
+    """One tab loads it. The other says so, and what it cannot load any more; what was typed there stays."""
+    lone.settings |= {"PORT": str(free_port())}
+    with closing(Person(lone.start())) as person:
+        person.login_item("GitHub")
+        pages = make_pages(lone)
+        page = person.log_in(pages)
+        assert page.evaluate(READY)
+        page.reload()
+        other = pages.open()
+        choose(other, "GitHub")
+        other.get_by_role("button", name="Edit").click()
+        other.get_by_label("Title").fill("typed, not saved")
+        assert lone.end() == 0
+        lone.settings |= {"WEB": str(newer_release(web_app.app_folder(), tmp_path / "newer"))}
+        lone.start()
+        page.evaluate("navigator.serviceWorker.getRegistration().then((found) => found.update())")
+        page.get_by_role("button", name="Load it").click()
+        expect(page.locator("body[data-release=newer]")).to_be_attached()
+
+        notices = other.locator(".toast")
+        expect(notices).to_have_count(1)
+        expect(notices).to_contain_text("Another tab has loaded a newer version of strongroom. Save what you have")
+        pages.context.new_cdp_session(other).send("Network.clearBrowserCache")  # which may have parts of the older one
+        other.get_by_role("link", name="Settings").click()
+        missing = other.get_by_role("alert").filter(has_text="A part of this app cannot be loaded")
+        expect(missing).to_be_visible()
+        check_accessibility(other)
+        screenshot(other, "missing-part")
+        other.once("dialog", lambda dialog: dialog.dismiss())
+        with other.expect_event("dialog") as asked:  # something is not saved: the browser asks
+            missing.get_by_role("button", name="Reload").click()
+        assert asked.value.type == "beforeunload"
+        other.go_back()
+        expect(other.get_by_label("Title")).to_have_value("typed, not saved")
+        other.get_by_role("button", name="Save").click()
+        expect(other.get_by_role("heading", level=1, name="typed, not saved")).to_be_visible()
+        for _ in range(4):  # shorter notices come and go
+            other.get_by_role("button", name=re.compile("^Copy .*assword")).click()
+        expect(notices.filter(has_text="Another tab has loaded")).to_be_visible()
+        notices.filter(has_text="Another tab has loaded").get_by_role("button", name="Reload").click()
+        expect(other.locator("body[data-release=newer]")).to_be_attached()
+        expect(other.get_by_role("heading", level=1, name="typed, not saved")).to_be_visible()
+        pages.forgive("status of 404")
+        pages.forgive("ERR_CONNECTION_REFUSED")  # while the server was upgraded
+        pages.forgive("ERR_INCOMPLETE_CHUNKED_ENCODING")
 
 
 def test_the_first_load_is_small(lone: Server, make_pages: MakePages) -> None:

@@ -2,6 +2,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Confirm } from "./components/confirm.js";
+import { MissingPart } from "./components/missingPart.js";
 import { Waiting } from "./components/progress.js";
 import { Toasts } from "./components/toast.js";
 import { LogIn } from "./account/logIn.js";
@@ -30,11 +31,12 @@ const LATER: Record<string, () => Promise<View>> = {
 
 /** The whole page. */
 export function App() {
-  const { kind } = useStore(session);
+  const now = useStore(session);
+  const { kind } = now;
   return (
     <>
       {kind === "starting" && <Waiting label={texts.common.loading} />}
-      {kind === "unsupported" && <LaterParts show={({ Unsupported }) => <Unsupported />} />}
+      {now.kind === "unsupported" && <LaterParts show={({ Unsupported }) => <Unsupported isMisplaced={now.isMisplaced} />} />}
       {kind === "away" && <LogIn />}
       {kind === "locked" && <Unlock />}
       {kind === "open" && <Shell />}
@@ -77,6 +79,6 @@ function Later({ name, parts }: { name: string; parts: readonly string[] }) {
   useEffect(() => {
     LATER[name]?.().then((shown) => setView({ shown }), () => setView("fault"));
   }, [name]);
-  if (view === "fault") return <p class="pad" role="alert">{texts.errors.Unreachable}</p>;
+  if (view === "fault") return <MissingPart />;
   return view ? <view.shown parts={parts} /> : <Waiting label={texts.common.loading} />;
 }

@@ -5,6 +5,7 @@ import {
 } from "@strongroom/client";
 import { isSaidByServer } from "@strongroom/client/net/errorsFromStatus";
 import { FactorCancelled } from "../state/factor.js";
+import { isMissingPart, tellMissingPart } from "../state/release.js";
 import { texts } from "../texts/en.js";
 
 /** Classes whose own sentence is good for a person. */
@@ -26,6 +27,10 @@ function invalidSentence(fault: Invalid): string {
 /** The sentence for an error; undefined where there is nothing to say, because the person has cancelled. */
 export function sentenceOf(fault: unknown): string | undefined {
   if (fault instanceof FactorCancelled) return undefined;
+  if (isMissingPart(fault)) {
+    tellMissingPart(); // with a button to reload, wherever the sentence is shown
+    return texts.release.partMissing;
+  }
   if (!(fault instanceof Refusal)) return texts.errors.other;
   if (fault instanceof WeakParameters) return `${texts.alarms.weak.what} ${texts.alarms.weak.next}`;
   if (fault instanceof RolledBack) return `${texts.alarms.rolledBack.what} ${texts.trouble.nothingOverwritten}`;

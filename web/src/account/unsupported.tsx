@@ -1,15 +1,16 @@
-// The page where the browser gives no means to encrypt: plain HTTP on a network.
+// The page where the app cannot work: over plain HTTP on a network, or below a path of a host.
 import { moreTexts } from "../texts/later.js";
 import { Frame } from "./frame.js";
 
 /** Why nothing works here, and what to do. */
-export function Unsupported() {
+export function Unsupported({ isMisplaced }: { isMisplaced: boolean }) {
+  const words = isMisplaced ? moreTexts.misplaced : moreTexts.unsupported;
   return (
-    <Frame title={moreTexts.unsupported.title} isWide>
-      <p>{moreTexts.unsupported.why}</p>
+    <Frame title={words.title} isWide>
+      <p>{words.why}</p>
       <h2>{moreTexts.unsupported.what}</h2>
       <ul class="steps">
-        {moreTexts.unsupported.steps.map((step) => <li key={step}>{step}</li>)}
+        {words.steps.map((step) => <li key={step}>{step}</li>)}
       </ul>
     </Frame>
   );

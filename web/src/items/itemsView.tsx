@@ -6,6 +6,7 @@ import { Dialog } from "../components/dialog.js";
 import { EmptyState } from "../components/emptyState.js";
 import { Icon } from "../components/icon.js";
 import { IconButton } from "../components/iconButton.js";
+import { MissingPart } from "../components/missingPart.js";
 import { Waiting } from "../components/progress.js";
 import { isForPage } from "../shell/keyboard.js";
 import { go, hrefOf } from "../state/route.js";
@@ -209,7 +210,7 @@ function Detail({ itemKey, entry, isNew, action }: { itemKey: string | undefined
   const { isReady } = useStore(entries);
   const isDraft = useStore(drafts).has(itemKey ?? "");
   if (itemKey === undefined && !isNew) return <EmptyState icon="vault" title={texts.items.noneOpen} />;
-  if (views === "fault") return <p class="pad" role="alert">{texts.errors.Unreachable}</p>;
+  if (views === "fault") return <MissingPart />;
   if (!views || (!entry && !isNew && !isReady)) return <div class="pad"><Waiting label={texts.common.loading} /></div>;
   if (isNew) return <views.ItemEditor key="new" itemKey="new" type={action} />;
   if (!entry && itemKey !== undefined && action === "edit" && isDraft) return <views.ItemEditor key={itemKey} itemKey={itemKey} />;

@@ -1,6 +1,6 @@
 // Documents of other apps: shown as JSON, and edited with care.
 import { DocumentConflict } from "@strongroom/client";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { saveFile } from "../account/files.js";
 import { Button } from "../components/button.js";
 import { Confirm } from "../components/confirm.js";
@@ -72,6 +72,12 @@ function JsonEditor({ entry, onDone }: { entry: Entry; onDone: () => void }) {
   const [fault, setFault] = useState<string>();
   const [isSure, setSure] = useState(false);
   const isChanged = entry.document.proof !== base.proof;
+  const isDirty = text !== spelled(base.raw);
+  useEffect(() => {
+    const ask = (event: Event): void => event.preventDefault();
+    if (isDirty) addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, [isDirty]);
   const check = (): void => {
     try {
       JSON.parse(text);

@@ -1,8 +1,7 @@
 // What is loaded apart from the list: one item, its editor and history, and dialogues.
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
-import { tell } from "../state/notices.js";
-import { texts } from "../texts/en.js";
+import { tellMissingPart } from "../state/release.js";
 import { whileOpen } from "./whileOpen.js";
 
 type Views = typeof import("./laterViews.js");
@@ -14,7 +13,7 @@ const loadLater = async (): Promise<Views> => (loaded ??= await import("./laterV
 /** Do something with it, once it is loaded, unless the app was locked meanwhile; where that fails, a notice says so. */
 export function withLater(run: (views: Views) => Promise<void>): void {
   const isOpen = whileOpen();
-  loadLater().then((views) => void (isOpen() && run(views)), () => tell(texts.errors.Unreachable, { kind: "fault" }));
+  loadLater().then((views) => void (isOpen() && run(views)), tellMissingPart);
 }
 
 /** What was loaded; undefined until then, and "fault" where that failed. */
@@ -26,8 +25,11 @@ export function useLater(): Views | "fault" | undefined {
   return views;
 }
 
-/** Something of it, as soon as it is there. */
+/** Something of it, as soon as it is there; a notice where it cannot be loaded. */
 export function Later({ show }: { show: (views: Views) => ComponentChildren }) {
   const views = useLater();
+  useEffect(() => {
+    if (views === "fault") tellMissingPart();
+  }, [views]);
   return views === undefined || views === "fault" ? null : <>{show(views)}</>;
 }

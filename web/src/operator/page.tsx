@@ -13,13 +13,33 @@ import { Plot } from "./plot.js";
 import { type Failure, follow, type Shown } from "./reader.js";
 
 const DAY = 86_400;
+const HIDDEN_MINUTES = 5;
+
+/** Do something once the page was in the background for some time; the function that ends that. */
+function whenHidden(milliseconds: number, run: () => void): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let since: number | undefined;
+  const follow = (): void => {
+    clearTimeout(timer);
+    const isOver = since !== undefined && Date.now() - since >= milliseconds; // timers wait while a machine sleeps
+    since = document.hidden ? (since ?? Date.now()) : undefined;
+    if (isOver) run();
+    else if (document.hidden) timer = setTimeout(run, milliseconds);
+  };
+  document.addEventListener("visibilitychange", follow);
+  follow();
+  return () => {
+    clearTimeout(timer);
+    document.removeEventListener("visibilitychange", follow);
+  };
+}
 
 /** The whole page: first the token, then what it opens. */
 export function OperatorPage() {
   const [shown, setShown] = useState<Shown>();
-  const [failure, setFailure] = useState<Failure>();
+  const [failure, setFailure] = useState<Failure | "hidden">();
   const stop = useRef<(() => void) | undefined>(undefined);
-  const leave = (reason?: Failure): void => {
+  const leave = (reason?: Failure | "hidden"): void => {
     stop.current?.();
     stop.current = undefined;
     setShown(undefined);
@@ -34,21 +54,26 @@ export function OperatorPage() {
       else setShown(next);
     });
   };
+  const [turn, setTurn] = useState(0); // another one draws the form anew
   useEffect(() => () => stop.current?.(), []);
-  if (!shown) return <TokenForm failure={failure} onToken={enter} />;
+  useEffect(() => whenHidden(HIDDEN_MINUTES * 60_000, () => {
+    leave("hidden");
+    setTurn((before) => before + 1);
+  }), []);
+  if (!shown) return <TokenForm key={turn} failure={failure} onToken={enter} />;
   const last = shown.readings.at(-1);
   return last ? <Overview readings={shown.readings} last={last} isAway={shown.failure !== undefined} onLeave={() => leave()} /> : <Waiting label={operatorTexts.reading} />;
 }
 
 /** The form that asks for the token. It is not stored: a reload asks again. */
-function TokenForm({ failure, onToken }: { failure: Failure | undefined; onToken: (token: string) => void }) {
+function TokenForm({ failure, onToken }: { failure: Failure | "hidden" | undefined; onToken: (token: string) => void }) {
   const [token, setToken] = useState("");
   const words = operatorTexts;
   return (
     <Frame title={words.title} below={<p class="muted small">{words.noContent}</p>}>
       <Form onSubmit={() => token.trim() && onToken(token.trim())}>
         <PasswordField label={words.token} value={token} onInput={setToken} autoComplete="off" hint={words.tokenHint} autoFocus />
-        <Fault>{failure && words.failures[failure]}</Fault>
+        <Fault>{failure && (failure === "hidden" ? words.hidden(HIDDEN_MINUTES) : words.failures[failure])}</Fault>
         <Button kind="primary" type="submit">{words.show}</Button>
       </Form>
     </Frame>

@@ -71,6 +71,9 @@ export const defaultServer = (): string => named() || location.origin;
 /** Whether the page is hosted apart from a server, so that a person can name the server. */
 export const isHostedApart = (): boolean => Boolean(named());
 
+/** Whether the page of a server is at another path than its server has it: a proxy has put the server below a path. */
+export const isMisplaced = (): boolean => !isHostedApart() && !location.pathname.startsWith("/app/");
+
 /** Whether the time to lock has come. Without a time, or with one far in the future, it has: the clock was changed. */
 export function isDue(now = Date.now()): boolean {
   const { lockMinutes } = settings.getSnapshot();

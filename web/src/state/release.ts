@@ -1,6 +1,6 @@
 // The service worker, by which the app starts offline, and the offer to load a newer release of it.
 import { texts } from "../texts/en.js";
-import { tell } from "./notices.js";
+import { dismiss, tell } from "./notices.js";
 
 const CHECK_MINUTES = 60;
 
@@ -15,15 +15,22 @@ function address(): string | URL {
   return trustedTypes?.createPolicy("strongroom-service-worker", { createScriptURL: () => place }).createScriptURL("") ?? place;
 }
 
+const { serviceWorker } = navigator;
+const reload = { label: texts.release.reload, run: () => location.reload() };
+
 /** Register the service worker. Where there is none, as in some private windows, the app needs the server to start. */
 export async function followReleases(): Promise<void> {
-  const { serviceWorker } = navigator;
   if (!serviceWorker) return;
+  // A tab that goes on with the files of the older release would miss parts of it sooner or later.
+  serviceWorker.addEventListener("controllerchange", () => {
+    dismiss(offered);
+    tell(texts.release.otherTab, { stays: true, action: reload });
+    if (isAgreed) location.reload();
+  });
   const registration = await serviceWorker.register(address(), { updateViaCache: "none" }).catch(() => undefined);
   if (!registration) return;
   const look = (): void => {
-    const { waiting } = registration;
-    if (waiting && serviceWorker.controller) offer(waiting);
+    if (registration.waiting && serviceWorker.controller) offer(registration);
   };
   registration.addEventListener("updatefound", () => registration.installing?.addEventListener("statechange", look));
   look();
@@ -35,16 +42,23 @@ export async function followReleases(): Promise<void> {
   });
 }
 
-let offered: ServiceWorker | undefined;
+let offered = 0; // the id of the notice
+let isAgreed = false;
 
 /** Offer to load the release that waits. Nothing is loaded before the person agrees: something may be half written. */
-function offer(waiting: ServiceWorker): void {
-  if (offered === waiting) return;
-  offered = waiting;
-  const reload = (): void => {
-    navigator.serviceWorker.addEventListener("controllerchange", () => location.reload(), { once: true });
-    waiting.postMessage("activate");
-    if (waiting.state === "activated") location.reload(); // another tab was quicker
+function offer(registration: ServiceWorkerRegistration): void {
+  const load = (): void => {
+    isAgreed = true;
+    if (registration.waiting) registration.waiting.postMessage("activate");
+    else location.reload(); // another tab was quicker
   };
-  tell(texts.release.newer, { stays: true, action: { label: texts.release.reload, run: reload } });
+  offered = tell(texts.release.newer, { stays: true, action: { label: texts.release.load, run: load } });
+}
+
+/** Whether a fault is that a part of the app could not be loaded, as browsers say it of `import()`. */
+export const isMissingPart = (fault: unknown): boolean => fault instanceof TypeError && /\bmodule\b/i.test(fault.message);
+
+/** Say that a part of the app could not be loaded, with a button to reload. Nothing that was typed is lost by itself. */
+export function tellMissingPart(): void {
+  tell(texts.release.partMissing, { kind: "fault", stays: true, action: reload });
 }

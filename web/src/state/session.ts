@@ -40,10 +40,13 @@ export interface Open {
   readonly email: string;
 }
 
-/** Where the app stands. `away`: there is no account on this device. `unsupported`: this page cannot encrypt. */
+/**
+ * Where the app stands. `away`: there is no account on this device. `unsupported`: this page cannot encrypt, or it
+ * `isMisplaced`: below a path, where it would ask the wrong server.
+ */
 export type Phase =
   | { readonly kind: "starting" }
-  | { readonly kind: "unsupported" }
+  | { readonly kind: "unsupported"; readonly isMisplaced: boolean }
   | { readonly kind: "away" }
   | { readonly kind: "locked"; readonly hasPasskey: boolean }
   | Open;
@@ -85,7 +88,8 @@ export const replicaName = ({ id }: User): string => `strongroom-web ${id}`;
 
 /** Begin: open what is saved, unless it is time to lock. */
 export async function start(): Promise<void> {
-  if (!globalThis.isSecureContext || !globalThis.crypto?.subtle) return phase.set({ kind: "unsupported" });
+  if (device.isMisplaced()) return phase.set({ kind: "unsupported", isMisplaced: true });
+  if (!globalThis.isSecureContext || !globalThis.crypto?.subtle) return phase.set({ kind: "unsupported", isMisplaced: false });
   hearTabs((message) => {
     if (message.kind === "locked") void close(message.isLoggedOut);
     else if (message.kind === "opened") void resume();
@@ -227,7 +231,7 @@ export async function unlock(password: string): Promise<void> {
     // The browser has deleted the replica, to make room: begin as on a new device.
     device.forgetAccount();
     phase.set({ kind: "away" });
-    return tell(texts.unlock.gone, { kind: "fault" });
+    return void tell(texts.unlock.gone, { kind: "fault" });
   }
   open(client, mine);
   await enter(client, known.replica, mine, { isSaved: false });

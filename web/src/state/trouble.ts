@@ -5,6 +5,7 @@ import {
   Unsupported, WeakParameters, WrongServer,
 } from "@strongroom/client";
 import { FactorCancelled } from "./factor.js";
+import { isMissingPart, tellMissingPart } from "./release.js";
 
 /**
  * Why there is no sync.
@@ -53,6 +54,7 @@ export const ALARMS: readonly TroubleKind[] = ["rolledBack", "credentialsRolledB
 
 /** What an error means. */
 export function troubleOf(fault: unknown): Trouble {
+  if (isMissingPart(fault)) tellMissingPart();
   const kind = KINDS.find(([, ...classes]) => classes.some((one) => fault instanceof one))?.[0] ?? "other";
   const name = fault instanceof Refusal ? (fault.constructor as typeof Refusal).kind : "Error";
   return { kind, name, sentence: fault instanceof Refusal ? fault.message : "" };

@@ -13,7 +13,10 @@ export const texts = {
 
   release: {
     newer: "A newer version of strongroom is ready.",
-    reload: "Load it",
+    load: "Load it",
+    otherTab: "Another tab has loaded a newer version of strongroom. Save what you have typed here, then reload this tab.",
+    partMissing: "A part of this app cannot be loaded: the server cannot be reached, or it has a newer version of the app. Save what you have typed here, then reload this tab.",
+    reload: "Reload",
   },
 
   common: {
@@ -295,6 +298,16 @@ export const moreTexts = {
       "If you use this server: ask its operator for an address that begins with https://.",
       "If you run this server: put it behind a proxy that makes certificates, such as Caddy. The page docs/operating.md says how, also for a network without access from outside.",
       "For a look now: run ssh -L 3000:127.0.0.1:3000 MACHINE on this computer, with the port of your server, and open http://127.0.0.1:3000.",
+    ],
+  },
+
+  misplaced: {
+    title: "This page is not where it works",
+    why: "strongroom needs a host name of its own, and its page is at /app/ there. Below another path, as here, the page would ask the wrong server, and share what it stores with the other pages of this host.",
+    steps: [
+      "If you use this server: ask its operator for another address.",
+      "If you run this server: give it a name of its own, such as vault.example.com, and let the proxy send all of its paths to the server.",
+      "If you host the app apart from the server: build it with node web/build.js --server, as the page docs/web.md says.",
     ],
   },
 
@@ -905,6 +918,7 @@ export const operatorTexts = {
   ago: (time: string) => `${time} ago`,
   backupsFailed: (count: string) => `${count} of the server's own backups failed since it started. Its log says why.`,
   noBackups: "This server makes no backups by itself: BACKUP_DIR is not set, or no backup is finished yet.",
+  hidden: (minutes: number) => `The token was forgotten, because this page was in the background for ${minutes} minutes.`,
   rhythm: "Read every 5 seconds; the plots show the last 10 minutes since this page was opened.",
   unknown: "–",
   course: (name: string, low: string, high: string) => `${name}, plotted: lowest ${low}, highest ${high}`,
