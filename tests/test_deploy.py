@@ -16,6 +16,7 @@ from strongroom.options import SETTINGS_FILE, TABLE
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.server.settings import resolve
 from tests.support import processes
+from tools import web
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -136,6 +137,27 @@ def test_the_image_is_made_of_what_is_there() -> None:
     assert re.search(r"^USER 10001:10001$", text, re.MULTILINE)
     assert 'CMD ["strongroom", "ready"]' in text
     assert "--platform" not in text
+
+
+def test_the_image_carries_the_web_app(tmp_path: Path) -> None:
+    """What the build of the app reads is copied, before it is built; and that before the package is installed."""
+    text = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    building = text[: text.rindex("\nFROM ")]
+    kept = shutil.ignore_patterns("node_modules", "__pycache__", "static")  # as .dockerignore leaves them out
+    left_out = set((ROOT / ".dockerignore").read_text().splitlines())
+    assert {"**/node_modules", "**/__pycache__", "src/strongroom/server/web/static"} <= left_out
+    before_the_build = building[: building.index("RUN python -m tools.web --strict\n")]
+    copied = re.findall(r"^COPY ([^-].*)$", before_the_build, re.MULTILINE)
+    for name in [name for line in copied for name in line.split()[:-1]]:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, tmp_path / name, ignore=kept)
+        else:
+            shutil.copy(ROOT / name, tmp_path / name)
+    assert web.sources(tmp_path) == web.sources(ROOT)
+    assert (tmp_path / "requirements-dev.lock").is_file()  # which has Node.js
+    assert "install --no-cache-dir --no-deps --no-build-isolation ." in building[len(before_the_build) :]
+    for path in COMPOSED:
+        assert yaml.safe_load(path.read_text())["services"]["strongroom"]["build"] == ".."
 
 
 def test_the_lock_has_wheels_for_every_processor() -> None:

@@ -25,7 +25,7 @@ ENGINES = ("sqlite", "postgres")
 SECRET = "a secret of the contract tests, long enough to sign with"
 on_a_file = pytest.mark.parametrize("engine", ["sqlite"], indirect=True)  # for tests about the database file
 _SOURCE = Path(__file__).parents[2] / "src"
-_ADDRESS = re.compile(r"http://(127\.0\.0\.1):(\d+)")
+_ADDRESS = re.compile(r"https?://(127\.0\.0\.1):(\d+)")
 _SETTINGS = {
     "JWT_SECRET",
     "JWT_ISSUER",
