@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import Page, Route, expect
 
 from tests.contract.harness import Server
-from tests.support.web_app import MakePages
+from tests.support.web_app import MakePages, check_accessibility
 from tests.web.stage import Person, row, wait_for
 
 
@@ -19,6 +19,29 @@ def make_item(page: Page, title: str) -> None:
     page.get_by_label("Title").fill(title)
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("heading", level=1, name=title)).to_be_visible()
+
+
+def test_an_older_server(lone: Server, make_pages: MakePages) -> None:
+    """It lacks paths that a sync needs: a sentence says so, and what is made meanwhile arrives after an upgrade."""
+
+    def lacking(route: Route) -> None:
+        body = {"error": {"code": "not_found", "message": "There is no such path."}}
+        route.fulfill(status=404, content_type="application/json", body=json.dumps(body))
+
+    with closing(Person(lone.start())) as person:
+        pages = make_pages(lone, service_workers="block")
+        page = person.log_in(pages)
+        expect(page.get_by_role("button", name="New item").first).to_be_enabled()
+        pages.context.route("**/vaults/**", lacking)
+        make_item(page, "made under an older server")
+        expect(page.get_by_text("The server is of an older release than this app")).to_be_visible()
+        check_accessibility(page)
+        assert person.items.list() == []
+        pages.context.unroute("**/vaults/**")
+        page.get_by_role("button", name="Try again").first.click()
+        wait_for(lambda: [one.value.title for one in person.items.list()] == ["made under an older server"])
+        expect(page.get_by_text("The server is of an older release than this app")).to_be_hidden()
+        pages.forgive("Service Worker registration blocked")
 
 
 def with_more(value: Any) -> Any:

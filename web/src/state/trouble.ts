@@ -18,12 +18,13 @@ import { isMissingPart, tellMissingPart } from "./release.js";
  * - `disabled`: the operator has disabled the account.
  * - `rolledBack`, `credentialsRolledBack`, `tampered`, `weak`: the server lies, was damaged, or was restored from an older
  *   backup. Nothing was believed, and nothing overwritten; there are no more syncs until a person tries again.
+ * - `older`: the server lacks what a sync needs, because it is of an older release. It is tried again by itself.
  * - `old`: the account uses something that this app does not know.
  * - `other`: a fault of this app or of the browser.
  */
 export type TroubleKind =
   | "offline" | "busy" | "wrongServer" | "ended" | "password" | "disabled" | "rolledBack" | "credentialsRolledBack"
-  | "tampered" | "weak" | "old" | "other";
+  | "tampered" | "weak" | "older" | "old" | "other";
 
 /** What keeps this device from syncing. */
 export interface Trouble {
@@ -48,15 +49,18 @@ const KINDS: readonly [TroubleKind, ...(new (...given: never[]) => Error)[]][] =
   ["old", Unsupported],
   ["busy", Refusal],
 ];
-const BY_ITSELF: readonly TroubleKind[] = ["offline", "busy", "wrongServer"];
+/** What a server answers to a path that it does not have. A vault that is not there has a name of its own. */
+const NO_SUCH_PATH = ["NotFound", "MethodNotAllowed"];
+const BY_ITSELF: readonly TroubleKind[] = ["offline", "busy", "wrongServer", "older"];
 /** Those that get a page-wide notice. */
 export const ALARMS: readonly TroubleKind[] = ["rolledBack", "credentialsRolledBack", "tampered", "weak"];
 
 /** What an error means. */
 export function troubleOf(fault: unknown): Trouble {
   if (isMissingPart(fault)) tellMissingPart();
-  const kind = KINDS.find(([, ...classes]) => classes.some((one) => fault instanceof one))?.[0] ?? "other";
   const name = fault instanceof Refusal ? (fault.constructor as typeof Refusal).kind : "Error";
+  const found = KINDS.find(([, ...classes]) => classes.some((one) => fault instanceof one))?.[0] ?? "other";
+  const kind = NO_SUCH_PATH.includes(name) ? "older" : found;
   return { kind, name, sentence: fault instanceof Refusal ? fault.message : "" };
 }
 

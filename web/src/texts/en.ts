@@ -208,6 +208,7 @@ export const texts = {
     ended: "Your session has ended. What you change is kept on this device, and is sent after you have logged in again.",
     password: "The server does not accept this password any more: it was changed on another device, or the account was deleted.",
     disabled: "The operator has disabled this account. Nothing of it is lost. Ask the operator of this server.",
+    older: "The server is of an older release than this app, and cannot sync with it. What you change is kept on this device, and is sent after the operator has updated the server.",
     old: "The account uses something that this app does not know. Reload the page, or ask the operator to update the server.",
     other: "Something went wrong while syncing. What you change is kept on this device.",
     rolledBack: "", credentialsRolledBack: "", tampered: "", weak: "",
