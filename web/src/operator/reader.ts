@@ -17,9 +17,9 @@ export interface Shown {
 const server = (path: string): URL => new URL(`../../${path}`, document.baseURI);
 
 /** Read once. */
-async function read(token: string): Promise<Reading | Failure> {
+async function read(token: string, signal: AbortSignal): Promise<Reading | Failure> {
   try {
-    const options: RequestInit = { cache: "no-store", credentials: "omit", redirect: "error" };
+    const options: RequestInit = { signal, cache: "no-store", credentials: "omit", redirect: "error" };
     const metrics = await fetch(server("metrics"), { ...options, headers: { authorization: `Bearer ${token}` } });
     if (!metrics.ok) return ({ 401: "wrongToken", 429: "tooOften", 404: "notServed" } as Record<number, Failure>)[metrics.status] ?? "unreachable";
     const ready = await fetch(server("ready"), options);
@@ -35,10 +35,10 @@ async function read(token: string): Promise<Reading | Failure> {
 export function follow(token: string, show: (shown: Shown) => void): () => void {
   let readings: readonly Reading[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
-  let isEnded = false;
+  const ended = new AbortController(); // and with it what is under way
   const next = async (): Promise<void> => {
-    const found = await read(token);
-    if (isEnded) return;
+    const found = await read(token, ended.signal);
+    if (ended.signal.aborted) return;
     const failure = typeof found === "string" ? found : undefined;
     if (typeof found !== "string") readings = [...readings, found].slice(-MOST);
     show({ readings, failure });
@@ -46,7 +46,7 @@ export function follow(token: string, show: (shown: Shown) => void): () => void 
   };
   void next();
   return () => {
-    isEnded = true;
+    ended.abort();
     clearTimeout(timer);
   };
 }
