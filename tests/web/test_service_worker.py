@@ -19,7 +19,6 @@ from tests.contract.harness import Server
 from tests.support import web_app
 from tests.support.javascript import served
 from tests.support.ports import free_port
-from tests.support.sampling import some
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.stage import Person, choose
@@ -158,7 +157,7 @@ def test_an_altered_file_or_a_page_without_the_policy_is_not_stored(make_pages: 
         ("none", False, policy.replace("; frame-ancestors 'none'", "")),
         ("none", False, policy.replace(own, f"script-src *; {own}")),
     ]
-    for number, (state, is_altered, sent) in enumerate(some(rows)):
+    for number, (state, is_altered, sent) in enumerate(rows):
         place = tmp_path / str(number)
         shutil.copytree(web_app.app_folder(), place / "app")
         if is_altered:
