@@ -146,6 +146,18 @@ CREDENTIALS: dict[str, Any] = {
 }
 
 
+def with_shared_ids(whole: dict[str, Any]) -> dict[str, Any]:
+    """A file of CXF or of Bitwarden in which items share ids: twice, again and again, none at all, and with numbers."""
+    listed = whole["items"] if "items" in whole else whole["accounts"][0]["items"]
+    given = [listed[0]["id"], "again", "again", "again", "again#2", "a#1", "a#1", "a#٣", "a#b", "#7", "#7", "", ""]
+    for one, identifier in zip(listed[1:], given, strict=False):
+        one["id"] = identifier
+    for one in listed[-2:]:
+        del one["id"]
+    listed[-1].update(listed[-2])
+    return whole
+
+
 # Bitwarden
 
 
@@ -248,7 +260,11 @@ def onepassword(seed: int, count: int) -> bytes:
     made = Maker(seed)
     files: dict[str, bytes] = {}
     items = [_onepassword_item(made, files) for _ in range(count)]
-    account = {"attrs": {"name": "Ada", "uuid": "A"}, "vaults": [{"attrs": {"name": "Private"}, "items": items}]}
+    vaults = [
+        {"attrs": {"name": "Private", "desc": "All of\nmine"}, "items": items[: count // 2]},
+        {"attrs": {"name": "Shared", "desc": ""}, "items": items[count // 2 :]},
+    ]
+    account = {"attrs": {"name": "Ada", "uuid": "A"}, "vaults": vaults}
     return zipped({"export.attributes": b"{}", "export.data": json.dumps({"accounts": [account]}).encode()} | files)
 
 
@@ -266,7 +282,7 @@ def _onepassword_item(made: Maker, files: dict[str, bytes]) -> dict[str, Any]:
         ("x", {"concealed": made.text()}),
         ("y", {"string": made.text()}),
         ("one-time", {"totp": SECRET}),
-        ("mail", {"email": {"email_address": "a@example.com", "provider": None}}),
+        ("mail", {"email": {"email_address": "a@example.com", "provider": made.random.choice([None, "", "gmail"])}}),
         ("site", {"url": made.url()}),
         ("born", {"date": 1700000000}),
         ("expiry", {"monthYear": 203012}),
@@ -319,12 +335,17 @@ def _onepassword_item(made: Maker, files: dict[str, bytes]) -> dict[str, Any]:
 
 def keepass(seed: int, count: int) -> str:
     made = Maker(seed)
-    entries = "".join(_keepass_entry(made) for _ in range(count))
+    entries = [_keepass_entry(made) for _ in range(count)]
+    data = "<CustomData><Item><Key>k</Key><Value>v</Value></Item></CustomData>"
+    empty = "It's \u00a0" + "🔑" * 70
     blob = base64.b64encode(b"file content").decode()
     return (
         '<?xml version="1.0" encoding="utf-8"?><KeePassFile><Meta><RecycleBinUUID>BIN</RecycleBinUUID>'
         f'<Binaries><Binary ID="0">{blob}</Binary></Binaries></Meta><Root><Group><UUID>R</UUID><Name>Database</Name>'
-        f"<Group><UUID>G</UUID><Name>Mail/Web</Name>{entries}</Group>"
+        f"<Notes>of all</Notes><Group><UUID>G</UUID><Name>Mail/Web</Name><Notes>\u00a0</Notes><Tags>t;u</Tags>{data}"
+        f"<CustomData/>{''.join(entries[: count // 2])}<Group><Name>Inner</Name><Notes a='1'>of the\ninner one</Notes>"
+        f"{''.join(entries[count // 2 :])}</Group></Group>"
+        f"<Group><Name>{empty}</Name><Group><Name/><Notes>of nobody</Notes></Group><Tags>none</Tags></Group>"
         "<Group><UUID>BIN</UUID><Name>Recycle Bin</Name><Entry><UUID>old</UUID></Entry></Group></Group></Root>"
         "</KeePassFile>"
     )

@@ -228,7 +228,7 @@ def test_what_each_format_becomes() -> None:
     onepassword = corpus("1pux")
     assert {item.type for item in onepassword} >= {"login", "card", "note", "identity", "secret", "file", "ssh-key"}
     assert all(item.files for item in onepassword if item.type == "file")
-    assert {item.folders[0] for item in onepassword} == {"Private"}
+    assert {item.folders[0] for item in onepassword} == {"Private", "Shared"}
 
 
 def test_variables_of_two_projects() -> None:

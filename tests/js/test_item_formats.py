@@ -72,6 +72,8 @@ def corpus(seed: int, count: int) -> list[File]:
         File("cxf", json.dumps(corpora.cxf(seed, count)).encode()),
         File("bitwarden", json.dumps(plain).encode()),
         File("bitwarden", json.dumps(protected(plain, "correct horse", kdf)).encode(), "correct horse"),
+        File("cxf", json.dumps(corpora.with_shared_ids(corpora.cxf(seed, count))).encode()),
+        File("bitwarden", json.dumps(corpora.with_shared_ids(corpora.bitwarden(seed, count))).encode()),
         File("1pux", corpora.onepassword(seed, count)),
         File("keepass-xml", corpora.keepass(seed, count).encode()),
         File("keepass-csv", samples.KEEPASS_CSV.encode()),
@@ -139,6 +141,7 @@ def test_items_are_written_alike(tmp_path: Path) -> None:
     edited = [(uid, Item.from_stored(raw | new).to_stored()) for uid, raw in rows[0] + rows[1]]
     rows.append(edited)
     rows.append([(f"0198c0de-0000-7000-8000-{number:012x}", raw) for number, raw in enumerate(UNFIT)])
+    rows.append([(f"{uid}-{copy}", raw) for copy in (1, 2) for uid, raw in rows[0] + rows[1]])  # of two vaults
     rows.append([("no-uuid ü", {"type": "note", "title": "x", "folders": ["a/b%2Fc", "d"]}), *ssh_keys()])
     ids = ["X", "X", "X#2", "X#2", "", "Y#", "X"]
     for name in WRITERS:

@@ -80,8 +80,7 @@ export function byName(listed: unknown, member: string): unknown {
   const counts = new Map<string, number>();
   for (const one of listed) {
     const name = spelled(Object.hasOwn(one, member) ? one[member] : null);
-    let number = counts.get(name) ?? 1;
-    while (Object.hasOwn(found, `${name}#${number}`)) number += 1;
+    const number = (counts.get(name) ?? 0) + 1;
     counts.set(name, number);
     found[`${name}#${number}`] = one;
   }

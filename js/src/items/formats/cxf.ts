@@ -95,7 +95,10 @@ function collect(collections: unknown, path: readonly string[], folders: Map<str
     const here = [...path, title];
     for (const link of listed(get(one, "items"))) {
       const item = get(link, "item");
-      if (typeof item === "string") folders.set(item, [...(folders.get(item) ?? []), folder(...here)]);
+      if (typeof item !== "string") continue;
+      const known = folders.get(item);
+      if (known) known.push(folder(...here));
+      else folders.set(item, [folder(...here)]);
     }
     collect(get(one, "subCollections"), here, folders);
   }

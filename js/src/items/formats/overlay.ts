@@ -43,7 +43,7 @@ export class SourceIds {
 }
 
 /** Whether an id has a number, which it got here: it is none of the other program, and travels in the overlay. */
-export const isNumbered = (id: string): boolean => /#\d+$/.test(id);
+export const isNumbered = (id: string): boolean => /#\p{Nd}+$/u.test(id);
 
 /**
  * The members that would be lost or changed; null stands for one that the item does not have.
