@@ -28,12 +28,14 @@ def ask(
     question: Callable[[dict[str, Any]], str | None] | None = None,
     notice: Callable[[str], None] | None = None,
     progress: Callable[[dict[str, Any]], None] | None = None,
+    waiting: Callable[[], None] | None = None,
     **members: Any,
 ) -> Any:
     """The result of an operation of the agent. Where it fails, Failed is raised; `locked` where there are no keys.
 
     `question` is asked for what only a person knows, such as a one-time code; it may return None. `notice` is told what
-    a person must do, and `progress` how far a sync is.
+    a person must do, and `progress` how far a sync is. `waiting` is called when the agent has begun to work, before
+    anything that it replies is read.
     """
     connected = _connect(start=operation in _STARTS)
     if connected is None:
@@ -41,6 +43,8 @@ def ask(
     lines = Lines(connected)
     try:
         lines.send({"protocol": PROTOCOL, "operation": operation, **members})
+        if waiting is not None:
+            waiting()
         while (message := lines.receive()) is not None:
             if "result" in message:
                 return message["result"]

@@ -17,12 +17,10 @@ def get(words: Sequence[str]) -> int | None:
     if os.environ.get("STRONGROOM_TOKEN") or os.environ.get("STRONGROOM_TOKEN_FILE"):
         return None
     from strongroom.agent.connection import ask
-    from strongroom.agent.protection import protect_memory
     from strongroom.agent.protocol import Failed
 
-    protect_memory()
     try:
-        value = ask("get", item=words[0], field=words[1] if len(words) == 2 else "")
+        value = ask("get", waiting=_protect, item=words[0], field=words[1] if len(words) == 2 else "")
     except Failed as failed:
         if failed.code in {"locked", "agent_ended", "not_text"}:
             return None
@@ -34,7 +32,17 @@ def get(words: Sequence[str]) -> int | None:
     try:
         sys.stdout.buffer.write(value.encode() + b"\n")
         sys.stdout.flush()
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it at its end
-        return 141
+        if isinstance(error, BrokenPipeError):
+            return 141
+        sys.stderr.write(f"strongroom: The output cannot be written: {error.strerror}.\n")
+        return 1
     return 0
+
+
+def _protect() -> None:
+    """Protect the memory before the value comes, while the agent looks for it: this time is waited for anyway."""
+    from strongroom.agent.protection import protect_memory
+
+    protect_memory()
