@@ -19,6 +19,7 @@ import pytest
 from tests.agent.person import PASSWORD, Person
 from tests.items.corpora import zipped
 from tests.items.encrypted_exports import protected
+from tests.support.password_store import PasswordStore, needs_gpg
 from tests.support.sampling import LONG, some
 from tests.support.waiting import until
 
@@ -182,12 +183,32 @@ def test_no_secret_of_an_importer_is_seen_outside(person: Person, tmp_path: Path
     """Fifty in a file of each format: a dry run, the import and an export; also of what cannot be imported."""
     canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(50)]
     data = FILES[name](canaries)
-    temporary, given = tmp_path / "temporary", tmp_path / "given"
-    temporary.mkdir()
+    given = tmp_path / "given"
     given.write_bytes(data if isinstance(data, bytes) else data.encode())
-    place = {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(temporary), "PYTHONNODEBUGRANGES": "1"}
     words = ["import", str(given), "--format", name.partition(",")[0]]
     words += ["--password", "-"] if "encrypted" in name else []
+    imported(person, tmp_path / "temporary", canaries, words)
+
+
+@needs_gpg
+def test_no_secret_of_a_password_store_is_seen_outside(person: Person, tmp_path: Path) -> None:
+    """Fifty in the store of `pass`, in the first line, in a member or in the text; gpg is a process of its own."""
+    canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(50)]
+    store = PasswordStore(tmp_path)
+    for number in range(0, 50, 5):
+        first, user, member, *text = canaries[number : number + 5]
+        told = f"{first}\nuser: {user}\npin: {member}\n" + "\n".join(text)
+        store.add(store.path / "web" / f"site {number}.gpg", told)
+    words = ["import", str(store.path)]
+    imported(person, tmp_path / "temporary", canaries, words, **store.environment)
+    assert holding(tmp_path, canaries) == []
+    store.close()
+
+
+def imported(person: Person, temporary: Path, canaries: list[str], words: list[str], **more: str) -> None:
+    """Import by a command, export all items, and look for the secrets meanwhile and afterwards."""
+    temporary.mkdir()
+    place = {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(temporary), "PYTHONNODEBUGRANGES": "1", **more}
     watch = Watch([*canaries, PASSWORD])
     with watch.watching():
         told = [person.run(*words, *more, stdin=f"{PASSWORD}\n", **place) for more in (["--dry-run"], [], ["--json"])]

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import stat
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +11,7 @@ import pytest
 from tests.agent.person import Person
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
+from tests.support.password_store import PasswordStore, needs_gpg
 
 CANARY = "pomelo-9042"
 
@@ -123,22 +122,15 @@ def test_an_export_is_asked_for_and_replaces_nothing(ada: Person, tmp_path: Path
     assert titles >= {"One", "Two"}  # several vaults: each is the outermost folder of its items
 
 
-@pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed")
+@needs_gpg
 def test_a_password_store(ada: Person, tmp_path: Path) -> None:
     """The entries of `pass`, decrypted by the real gpg; links in the store are told, and not followed."""
-    home, store = tmp_path / "gnupg", tmp_path / "store"
-    home.mkdir(mode=0o700)
-    environment = {"GNUPGHOME": str(home)}
-
-    def gpg(*words: str, stdin: str = "") -> None:
-        command = ["gpg", "--batch", "--quiet", "--homedir", str(home), *words]
-        subprocess.run(command, input=stdin.encode(), check=True, capture_output=True)
-
-    gpg("--passphrase", "", "--quick-generate-key", "ada@example.com", "default", "default", "never")
-    (store / "web").mkdir(parents=True)
-    to = ("--trust-model", "always", "--encrypt", "--recipient", "ada@example.com", "--output")
-    gpg(*to, str(store / "web" / "site.gpg"), stdin=f"{CANARY}\nuser: ada\n")
-    gpg(*to, str(tmp_path / "elsewhere.gpg"), stdin="not for us\n")
+    made = PasswordStore(tmp_path)
+    store, environment = made.path, made.environment
+    made.add(store / "web" / "site.gpg", f"{CANARY}\nuser: ada\n")
+    made.add(tmp_path / "elsewhere.gpg", "not for us\n")
+    (store / "plain.txt").write_text("not encrypted")
+    (store / ".gpg-id").write_text("ada@example.com\n")
     (tmp_path / "folder").mkdir()
     links = {"alias.gpg": "web/site.gpg", "outside.gpg": "../elsewhere.gpg", "nothing.gpg": "none", "far": "../folder"}
     for name, target in links.items():
@@ -147,12 +139,13 @@ def test_a_password_store(ada: Person, tmp_path: Path) -> None:
     assert (told["format"], told["types"]) == ("pass", {"login": 1})
     away = "was left out: it leads out of the store, or to nothing."
     assert sorted(told["problems"]) == [
+        "The file 'plain.txt' is not encrypted with gpg, and was left out.",
         "The link 'alias' was left out; it leads to 'web/site', which has its own name.",
         f"The link 'far' {away}",
         f"The link 'nothing' {away}",
         f"The link 'outside' {away}",
     ]
-    for name in links:
+    for name in ("plain.txt", *links):
         (store / name).unlink()
     assert ada.said("get", "sr://Pass/site/username") == "ada\n"
     assert ada.said("get", "sr://Pass/site") == f"{CANARY}\n"
@@ -168,4 +161,4 @@ def test_a_password_store(ada: Person, tmp_path: Path) -> None:
         (store / f"{name}.gpg").write_bytes(b"no message")
     done = ada.run("import", str(store), "--vault", "Pass", **environment)
     assert (done.returncode, "gpg decrypts none" in done.stderr) == (1, True)
-    subprocess.run(["gpgconf", "--homedir", str(home), "--kill", "all"], check=False, capture_output=True)
+    made.close()

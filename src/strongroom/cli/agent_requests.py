@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -115,10 +114,10 @@ def show_json(value: Any) -> None:
     """Print JSON."""
     import json
 
-    text = json.dumps(value, ensure_ascii=False, indent=2)
+    text = json.dumps(value, ensure_ascii=not terminal.has_unicode(), indent=2)
     # Controls of terminals, and what turns the direction of a text, which JSON itself would let pass.
     text = re.sub("[\x7f-\x9f\u2028-\u202e\u2066-\u2069]", lambda found: f"\\u{ord(found[0]):04x}", text)
-    sys.stdout.write(text + "\n")
+    terminal.print_line(text)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

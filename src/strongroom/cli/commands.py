@@ -64,6 +64,7 @@ class _Menu(argparse.RawDescriptionHelpFormatter):
 def main(words: Sequence[str]) -> int:
     """Run a command; its exit code."""
     terminal.open_closed_streams()
+    terminal.show_all_characters()
     with terminal.exit_when_output_closes():
         try:
             return _run(words)

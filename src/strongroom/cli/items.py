@@ -149,11 +149,7 @@ def _get(options: argparse.Namespace) -> int:
     if options.output is not None:
         write_new(options.output, value)
         return 0
-    try:
-        sys.stdout.buffer.write(value + (b"" if options.no_newline else b"\n"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        raise terminal.OutputClosed from None
+    terminal.print_bytes(value + (b"" if options.no_newline else b"\n"))
     return 0
 
 

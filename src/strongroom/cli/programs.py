@@ -105,7 +105,7 @@ def _read(options: argparse.Namespace) -> int:
     if options.json:
         agent_requests.show_json({"reference": options.reference, "value": value})
     else:
-        _write_out((value if options.no_newline else value + "\n").encode())
+        terminal.print_bytes((value if options.no_newline else value + "\n").encode())
     return 0
 
 
@@ -118,7 +118,7 @@ def _inject(options: argparse.Namespace) -> int:
         wanted = list(dict.fromkeys(references_in(text)))
         data = fill(text, reader.read(wanted) if wanted else {}).encode()
     if options.out_file == _STREAM:
-        _write_out(data)
+        terminal.print_bytes(data)
         return 0
     try:
         write_private(options.out_file, data)
@@ -135,7 +135,7 @@ def _env(options: argparse.Namespace) -> int:
         agent_requests.show_json(filled.variables)
     else:
         lines = (f"export {name}={shlex.quote(value)}\n" for name, value in filled.variables.items())
-        _write_out("".join(lines).encode("utf-8", "surrogateescape"))
+        terminal.print_bytes("".join(lines).encode("utf-8", "surrogateescape"))
     return 0
 
 
@@ -188,11 +188,3 @@ def _template(path: str) -> str:
         reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
         name = "standard input" if path == _STREAM else f"the file {path}"
         raise terminal.CommandFailed(f"Cannot read {name}: {reason}.") from None
-
-
-def _write_out(data: bytes) -> None:
-    try:
-        sys.stdout.buffer.write(data)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise terminal.OutputClosed from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sys
@@ -49,6 +50,12 @@ def open_closed_streams() -> None:
             setattr(sys, name, os.fdopen(number, mode))
 
 
+def show_all_characters() -> None:
+    """Write characters as escapes that the encoding of standard output does not have; else they would end a command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
 def print_line(text: str) -> None:
     """Print a line to standard output."""
     _print(sys.stdout, text)
@@ -60,11 +67,33 @@ def print_error(text: str) -> None:
 
 
 def _print(stream: TextIO, text: str) -> None:
-    try:
+    with _writing(stream):
         stream.write(text + "\n")
         stream.flush()
+
+
+def print_bytes(data: bytes) -> None:
+    """Write bytes to standard output."""
+    with _writing(sys.stdout):
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+
+
+@contextmanager
+def _writing(stream: TextIO) -> Iterator[None]:
+    try:
+        yield
     except BrokenPipeError:
         raise OutputClosed from None
+    except OSError as error:
+        if stream is not sys.stderr:  # of that, nobody can be told
+            raise _not_written(error) from None
+
+
+def _not_written(error: OSError) -> CommandFailed:
+    """The failure of a command whose output cannot be written: the disk is full. What is left of it is dropped."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it at its end
+    return CommandFailed(f"The output cannot be written: {error.strerror}.", 1)
 
 
 @contextmanager
@@ -79,6 +108,10 @@ def exit_when_output_closes() -> Iterator[None]:
             sys.stdout.flush()  # what argparse printed
         except BrokenPipeError:
             raise _exit_silently() from None
+        except OSError as error:
+            failed = _not_written(error)
+            print_error(str(failed))
+            raise SystemExit(failed.code) from None
 
 
 def _exit_silently() -> SystemExit:
@@ -95,6 +128,11 @@ def show_json(value: Any) -> None:
     import msgspec
 
     print_line(msgspec.json.format(msgspec.json.encode(value), indent=2).decode())
+
+
+def has_unicode() -> bool:
+    """Whether standard output takes every character."""
+    return (sys.stdout.encoding or "").lower().replace("-", "").replace("_", "") == "utf8"
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], right: AbstractSet[int] = frozenset()) -> None:

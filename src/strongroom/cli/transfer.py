@@ -151,11 +151,14 @@ def _pass_entries(store: Path) -> Iterator[tuple[str, bytes | None] | Problem]:
     for folder, names, leaves in os.walk(store):
         names[:] = sorted(name for name in names if not name.startswith("."))
         found += [Path(folder) / name for name in names if (Path(folder) / name).is_symlink()]
-        found += [Path(folder) / leaf for leaf in sorted(leaves) if leaf.endswith(".gpg")]
+        found += [Path(folder) / leaf for leaf in sorted(leaves) if not leaf.startswith(".")]
     worked, failures = False, 0
     for path in found:
         if path.is_symlink():
             yield _told_link(store, path)
+            continue
+        if path.suffix != ".gpg":
+            yield _told_other(path.relative_to(store))
             continue
         command = ["gpg", "--quiet", "--yes", "--decrypt", "--output", "-", "--", str(path.resolve())]
         try:
@@ -167,6 +170,12 @@ def _pass_entries(store: Path) -> Iterator[tuple[str, bytes | None] | Problem]:
         if not worked and failures == _GIVE_UP:
             raise CommandFailed("gpg decrypts none of the entries: is its secret key here? Nothing was added.", 1)
         yield name, done.stdout if done.returncode == 0 else None
+
+
+def _told_other(path: Path) -> Problem:
+    from strongroom.items.formats import Problem
+
+    return Problem(f"The file {path.as_posix()!r} is not encrypted with gpg, and was left out.")
 
 
 def _told_link(store: Path, path: Path) -> Problem:
@@ -269,8 +278,7 @@ def _export(options: argparse.Namespace) -> int:
             item.folders = [f"{folder(vault)}/{path}" for path in item.folders] or [folder(vault)]
     data = WRITERS[options.format](found, int(time.time()))
     if options.file == "-":
-        sys.stdout.buffer.write(data)
-        sys.stdout.buffer.flush()
+        terminal.print_bytes(data)
         return 0
     write_new(options.file, data)
     told = {"file": options.file, "format": options.format, "items": len(found)}
