@@ -12,7 +12,7 @@ import os
 import struct
 from typing import Any
 
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, padding, rsa
 
 USER_PRESENT, USER_VERIFIED, ATTESTED, EXTENSIONS = 0x01, 0x04, 0x40, 0x80
@@ -67,6 +67,17 @@ class SoftPasskey:
     def credential_id(self) -> str:
         """The id of the credential, as JSON has it."""
         return b64(self.id)
+
+    @property
+    def private_key(self) -> bytes:
+        """The private key, as a file can hold it."""
+        form = serialization.PrivateFormat.PKCS8
+        made: bytes = self._key.private_bytes(serialization.Encoding.DER, form, serialization.NoEncryption())
+        return made
+
+    @private_key.setter
+    def private_key(self, data: bytes) -> None:
+        self._key = serialization.load_der_private_key(data, None)
 
     def public_key(self) -> dict[int, Any]:
         """The public key in COSE."""

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -35,6 +36,24 @@ class SoftCtapDevice(CtapDevice):
         self._secrets: dict[bytes, bytes] = {}
         self.passkeys: list[SoftPasskey] = []
         self.closed = 0
+        self._path: Path | None = None
+
+    def save(self, path: Path) -> None:
+        """Write the key to a file, so that another process can plug it in."""
+        kept = [(one.rp_id, one.user_handle, one.id, one.counter, one.private_key) for one in self.passkeys]
+        path.write_bytes(cbor.encode({"pin": self._pin, "passkeys": kept, "secrets": self._secrets}))
+
+    @classmethod
+    def load(cls, path: Path) -> SoftCtapDevice:
+        """The key of a file, which is written again when the key is closed."""
+        told: Any = cbor.decode(path.read_bytes())
+        found = cls()
+        found._pin, found._secrets, found._path = told["pin"], dict(told["secrets"]), path
+        for rp_id, user_handle, identifier, counter, private_key in told["passkeys"]:
+            made = SoftPasskey(rp_id, user_handle)
+            made.id, made.counter, made.private_key = identifier, counter, private_key
+            found.passkeys.append(made)
+        return found
 
     @property
     def capabilities(self) -> int:
@@ -46,6 +65,8 @@ class SoftCtapDevice(CtapDevice):
 
     def close(self) -> None:
         self.closed += 1
+        if self._path is not None:
+            self.save(self._path)
 
     def call(self, cmd: int, data: bytes = b"", event: Any = None, on_keepalive: Any = None) -> bytes:
         """One command."""
