@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Client } from "../src/index.js";
 import {
-  field, FileRefused, findItem, fromStored, guessFormat, items, type Login, makePlan, Problem, type ReadFormat, readItems, strength, toStored, type WriteFormat, writeItems,
+  field, FileRefused, findItem, fromStored, guessFormat, type Item, items, type Login, makePlan, Problem, type ReadFormat, readItems, strength, toStored, type WriteFormat, writeItems,
 } from "../src/items.js";
 import { replicaFile } from "../src/node.js";
 import { openReplica } from "../src/replica.js";
@@ -28,6 +28,11 @@ const questions: Record<string, (given: never) => unknown> = {
   plan: plans,
   guess: (given: [string, string][]) => given.map(([name, head]) => guessFormat(name, Buffer.from(head, "base64")) ?? null),
   many: manyItems,
+  work: async (given: { format: ReadFormat; paths: string[] }[]) => {
+    const found: number[][] = [];
+    for (const { format, paths } of given) found.push(await workFor(format, paths.map((path) => readFileSync(path))));
+    return found;
+  },
   usage: async (given: { files: GivenFile[]; out: string }) => {
     const start = process.cpuUsage();
     await readFiles(given);
@@ -59,6 +64,34 @@ async function manyItems({ format, path }: { format: ReadFormat; path: string })
   });
   clearInterval(timer);
   return { new: plan.new.length, problems: plan.problems.length, last, turns, seconds: process.cpuUsage(start).user / 1e6 };
+}
+
+/** The seconds of the processor that a small and a large file take, in and out again: the least of some runs. */
+async function workFor(format: ReadFormat, [small, large]: readonly Uint8Array[]): Promise<number[]> {
+  const least = async (file: Uint8Array = new Uint8Array(0), rounds = 1): Promise<number> => {
+    let found = Infinity;
+    for (let round = 0; round < rounds; round += 1) {
+      const start = process.cpuUsage();
+      await inAndOut(format, file);
+      const { user, system } = process.cpuUsage(start);
+      found = Math.min(found, (user + system) / 1e6);
+    }
+    return found;
+  };
+  return [await least(small, 4), await least(large)];
+}
+
+async function inAndOut(format: ReadFormat, file: Uint8Array): Promise<void> {
+  const rows: [string, Item][] = [];
+  try {
+    for await (const one of readItems(format, file)) if (!(one instanceof Problem)) rows.push([`uid-${rows.length}`, one]);
+  } catch (fault) {
+    if (!(fault instanceof FileRefused)) throw fault; // with too many columns
+  }
+  if (format !== "cxf" && format !== "bitwarden") return;
+  let again = 0;
+  for await (const _ of readItems(format, await writeItems(format, rows, { now: 1 }))) again += 1;
+  if (again !== rows.length) throw new Error(`${rows.length} items were written, and ${again} were read again`);
 }
 
 interface GivenFile {

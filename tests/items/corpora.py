@@ -53,7 +53,7 @@ def cxf(seed: int, count: int) -> dict[str, Any]:
     links = [{"item": one["id"]} for one in items[: count // 2]]
     inner = {"id": made.id(), "title": "In/ner %", "items": links[:3]}
     collection = {"id": made.id(), "title": "Outer", "items": links, "subCollections": [inner]}
-    account = {"id": made.id(), "username": "", "email": "a@example.com", "collections": [collection], "items": items}
+    account = {"id": made.id(), "username": "", "email": "", "collections": [collection], "items": items}
     version = {"major": 1, "minor": 0}
     return {
         "version": version,

@@ -294,8 +294,8 @@ def _twins(name: str, raw: dict[str, Any]) -> list[tuple[str, Item]]:
     listed = [raw | {"title": "A", "name": "A"}, raw | {"title": "B", "name": "B"}] if raw else [{}, {}]
     whole: Any = {"encrypted": False, "items": listed} if name == "bitwarden" else {"accounts": [{"items": listed}]}
     if name == "cxf":
-        links = [{"item": raw["id"]}] if raw else []
-        whole["accounts"][0]["collections"] = [{"id": "Yw", "title": "Folder", "items": links}]
+        collection = {"id": "Yw", "title": "Folder", "items": [{"item": raw.get("id")}]}
+        whole["accounts"][0]["collections"] = [collection] if raw else []
     return stored(items(read(name, json.dumps(whole))))
 
 
@@ -347,7 +347,7 @@ def test_notes_of_keepass_groups_are_kept() -> None:
     ]
     assert "groups" not in second.source.rest
     assert [one.sentence for one in found if isinstance(one, Problem)] == [
-        "The group 'Empty' has notes and no entries; it was left out."
+        "The group 'Empty' has notes or settings, and no entry that was taken over; they were left out."
     ]
 
 
@@ -362,4 +362,4 @@ def test_what_a_field_of_onepassword_has_besides_is_kept() -> None:
     assert item.source is not None
     [section] = item.source.rest["details"]["sections"]
     assert section["fields"] == [{"id": "e", "title": "Mail", "value": {"email": {"provider": "gmail"}}}]
-    assert item.source.rest["vaultDescription"] == "about"
+    assert item.source.rest["vault"] == {"desc": "about"}

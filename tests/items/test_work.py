@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from strongroom.items import Item, Login, Source
-from strongroom.items.formats import READERS, WRITERS, Problem, make_plan
-from tests.support.sampling import LONG
+from strongroom.items.formats import READERS, WRITERS, FileRefused, make_plan
+from tests.items.growing_files import GROWING, File
+from tests.support.sampling import LONG, some
 
 FEW = 300
 MANY = 10_000 if LONG else FEW
@@ -39,52 +40,26 @@ def lines_of(run: Callable[[], object]) -> int:
     return count
 
 
-def in_and_out(name: str, raw: dict[str, Any]) -> Callable[[], object]:
+def in_and_out(file: File) -> Callable[[], object]:
     """Reads a file, stores its items, writes them, and reads that again."""
-    data = json.dumps(raw).encode()
 
     def run() -> None:
-        found = list(READERS[name](io.BytesIO(data), None))
-        assert not [one for one in found if isinstance(one, Problem)]
-        stored = [Item.from_stored(one.to_stored()) for one in found if isinstance(one, Item)]
-        written = WRITERS[name]([(f"uid-{number}", one) for number, one in enumerate(stored)], 1_800_000_000)
-        assert len(list(READERS[name](io.BytesIO(written), None))) == len(found)
+        try:
+            found = [one for one in READERS[file.format](io.BytesIO(file.data), None) if isinstance(one, Item)]
+        except FileRefused:  # with too many columns
+            return
+        if file.format in WRITERS:
+            stored = [Item.from_stored(one.to_stored()) for one in found]
+            written = WRITERS[file.format]([(f"uid-{number}", one) for number, one in enumerate(stored)], 1_800_000_000)
+            assert len(list(READERS[file.format](io.BytesIO(written), None))) == len(found)
 
     return run
 
 
-def cxf(*items: dict[str, Any]) -> dict[str, Any]:
-    """A file of CXF with these items."""
-    return {"accounts": [{"items": [{"id": "WA", "title": "A", "credentials": []} | one for one in items]}]}
-
-
-def notes(count: int) -> list[dict[str, Any]]:
-    """Credentials of one type, before one that makes the order of all another than ours."""
-    made = [{"type": "note", "content": {"fieldType": "string", "value": str(number)}} for number in range(count)]
-    return [*made, {"type": "basic-auth", "username": {"fieldType": "string", "value": "ada"}}]
-
-
-def uris(count: int) -> dict[str, Any]:
-    """An item of Bitwarden with one address again and again."""
-    return {"type": 1, "name": "A", "login": {"uris": [{"uri": "https://a.example", "match": 1}] * count}}
-
-
-CASES: dict[str, Callable[[int], Callable[[], object]]] = {
-    "items of CXF with one id": lambda count: in_and_out("cxf", cxf(*[{}] * count)),
-    "credentials of one item of CXF": lambda count: in_and_out("cxf", cxf({"credentials": notes(count)})),
-    "items of Bitwarden with one id": lambda count: in_and_out(
-        "bitwarden", {"encrypted": False, "items": [{"id": "x", "type": 2, "name": "A"}] * count}
-    ),
-    "addresses of one item of Bitwarden": lambda count: in_and_out(
-        "bitwarden", {"encrypted": False, "items": [uris(count)]}
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", some(GROWING))
 def test_ten_times_the_size_is_ten_times_the_work(name: str) -> None:
-    """In and out again: with a square of it, it would be a hundred times."""
-    assert lines_of(CASES[name](FEW)) < 11 * lines_of(CASES[name](FEW // 10))
+    """In, and out again where a format can be written: with a square of it, it would be a hundred times."""
+    assert lines_of(in_and_out(GROWING[name](FEW))) < 11 * lines_of(in_and_out(GROWING[name](FEW // 10)))
 
 
 def test_many_items_with_one_id() -> None:

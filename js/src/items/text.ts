@@ -2,11 +2,22 @@
 
 /** Characters that stand around a text and do not count: Unicode's white space, without the byte order mark. */
 export const SPACE = "\\t-\\r\\x1c- \\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
-const AROUND = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "g");
+const AROUND = new RegExp(`[${SPACE}]`);
 const UNPRINTABLE = /[\p{C}\p{Z}]/u;
 
-/** A text without the white space around it. */
-export const strip = (text: string): string => text.replace(AROUND, "");
+/** A text without the characters at its end that a pattern matches. A pattern with an end would look at each of them again and again. */
+export function stripEnd(text: string, around: RegExp): string {
+  let end = text.length;
+  while (end > 0 && around.test(text[end - 1] as string)) end -= 1;
+  return text.slice(0, end);
+}
+
+/** A text without the characters around it that a pattern matches: white space. */
+export function strip(text: string, around = AROUND): string {
+  let start = 0;
+  while (start < text.length && around.test(text[start] as string)) start += 1;
+  return stripEnd(text.slice(start), around);
+}
 
 /** A text in which capitals do not matter: those that differ by them only become the same. */
 export const folded = (text: string): string =>

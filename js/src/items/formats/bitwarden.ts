@@ -9,13 +9,15 @@ import { identityMembers, readIdentity } from "./bitwardenIdentity.js";
 import { b64url, fromB64url, uuidBytes, uuidFrom, uuidText } from "./bytes.js";
 import { applied, byName, type Change, changes, inOrder, wellFormed } from "./changes.js";
 import {
-  checked, folder, folderNames, type Found, get, isMisfit, isoTime, itemsOf, type Json, listed, membersOf, named, type Password, Problem,
-  type Reader, readAll, seconds, sourceId, textOf, without, type Writer,
+  checked, cutFolder, folderNames, type Found, get, isMisfit, isoTime, itemsOf, type Json, listed, membersOf, named, type Password, Problem,
+  type Reader, readAll, seconds, shortened, sourceId, textOf, unplaced, without, type Writer,
 } from "./common.js";
 import { contentId, parseJson, spelled } from "./json.js";
 import { isNumbered, overlay, SourceIds, withOverlay } from "./overlay.js";
 
 const NAME = "bitwarden";
+const TOP = ["encrypted", "passwordProtected", "items", "folders", "collections"];
+const FOLDER = ["id", "name", "organizationId"];
 const [LOGIN, NOTE, CARD, IDENTITY, SSH_KEY] = [1, 2, 3, 4, 5];
 const FIELD_TYPES = [STRING, CONCEALED, "boolean", "linked"];
 /** Members of a passkey that CXF has not, with the values that they have in practice. */
@@ -35,13 +37,35 @@ export const read: Reader = async function* (file, password) {
   if (raw["encrypted"] === true) raw = await decrypted(raw, password);
   const all = get(raw, "items");
   if (!Array.isArray(all)) throw new FileRefused("The file is not an export of Bitwarden: it has no list of items.");
+  yield* checked(whole(raw as Json, all));
+};
+
+function* whole(raw: Readonly<Json>, all: readonly unknown[]): Generator<Found> {
+  yield* unplaced("The file", raw, TOP);
   const names = new Map<string, string>();
   for (const one of [...listed(get(raw, "folders")), ...listed(get(raw, "collections"))]) {
     const [id, name] = [get(one, "id"), get(one, "name")];
-    if (typeof id === "string" && typeof name === "string") names.set(id, folder(...name.split("/")));
+    if (typeof id === "string" && typeof name === "string") {
+      names.set(id, folderOf(name));
+      yield* unplaced(`The folder ${shortened(name)}`, one as Json, FOLDER);
+    } else yield new Problem("A folder of the file has no id or no name; it was left out.");
   }
-  yield* checked(items(all, names));
-};
+  yield* items(all, names);
+  const used = new Set(all.flatMap(placesOf));
+  for (const [id, name] of names) {
+    if (!used.has(id)) yield new Problem(`The folder ${shortened(shownFolder(name))} has no items; it was left out.`);
+  }
+}
+
+/** The ids of the folder and of the collections of an item that is not in the trash. */
+function placesOf(item: unknown): string[] {
+  if ((get(item, "deletedDate") ?? null) !== null) return [];
+  return [get(item, "folderId"), ...listed(get(item, "collectionIds"))].filter((one) => typeof one === "string");
+}
+
+/** The path of a folder of Bitwarden: its name has those around it, with slashes between them. */
+const folderOf = (name: string): string => cutFolder(name.replaceAll("%", "%25"));
+const shownFolder = (path: string): string => folderNames(path).join("/");
 
 async function decrypted(raw: Readonly<Json>, password: Password | undefined): Promise<unknown> {
   if (get(raw, "passwordProtected") !== true) {
@@ -86,12 +110,8 @@ function readItem(given: Readonly<Json>, names: ReadonlyMap<string, string>): It
   const id = textOf(get(raw, "id")) || contentId(raw);
   const kept = changes(keyed(foreign(made, id)), keyed(without(raw, "folderId")));
   const within = get(raw, "folderId");
-  const isWithin = typeof within === "string" && names.has(within);
-  const folders = [
-    ...(isWithin ? [names.get(within) as string] : []),
-    ...itemsOf(get(raw, "collectionIds")).flatMap((one) => (typeof one === "string" ? (names.get(one) ?? []) : [])),
-  ];
-  const source = { format: NAME, id, rest: isWithin ? { folderId: within } : {}, changes: kept };
+  const folders = [...new Set(placesOf(raw).flatMap((one) => names.get(one) ?? []))];
+  const source = { format: NAME, id, rest: within === undefined || within === null ? {} : { folderId: within }, changes: kept };
   const item = { ...made, folders, source } as unknown as Item;
   return ours === undefined || ours === null ? item : withOverlay(item, ours);
 }
@@ -188,13 +208,13 @@ export const write: Writer = (all) => {
 };
 
 /** The name of an item's folder as Bitwarden has it, the names around it included. */
-const folderName = (item: Item): string => folderNames(item.folders?.[0] ?? "").join("/");
+const folderName = (item: Item): string => shownFolder(item.folders?.[0] ?? "");
 
 function writeItem(uid: string, item: Item, ownId: string | undefined, source: Source | undefined): Json {
   let made = foreign(item, ownId === undefined ? uid : isNumbered(ownId) ? uuidFrom(sourceId("item", ownId)) : ownId);
   const kept = source?.changes ?? [];
   if (source && wellFormed(kept)) made = listedAgain(applied(keyed(made), kept as unknown as Change[]) as Json);
-  const again = { ...toItem(made), folders: item.folders?.length ? [folder(...folderName(item).split("/"))] : [] };
+  const again = { ...toItem(made), folders: item.folders?.length ? [folderOf(folderName(item))] : [] };
   const beside = overlay(uid, item, again, NAME, get(made, "id") === ownId ? undefined : ownId);
   return Object.keys(beside).length ? { ...made, strongroom: beside } : made;
 }

@@ -1,5 +1,6 @@
 // Identities of Bitwarden: one flat object, where items have a name, an address and papers.
 import { STRING } from "../shapes.js";
+import { stripEnd } from "../text.js";
 import type { Field, Identity } from "../types.js";
 import { get, type Json, textOf } from "./common.js";
 
@@ -21,7 +22,7 @@ export function readIdentity(raw: Readonly<Json>): Json {
     if (value) (parts[part] ??= {})[member] = value;
   };
   for (const [name, [part, member]] of Object.entries(PLACES)) place(part, member, textOf(get(raw, name)));
-  place("address", "streetAddress", LINES.map((name) => textOf(get(raw, name))).join("\n").replace(/\n+$/, ""));
+  place("address", "streetAddress", stripEnd(LINES.map((name) => textOf(get(raw, name))).join("\n"), /\n/));
   const fields = Object.entries(FIELDS).map(([label, type]) => ({ label, value: textOf(get(raw, label)), type }));
   return { type: "identity", ...parts, fields: fields.filter(({ value }) => value) };
 }

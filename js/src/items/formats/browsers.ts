@@ -3,7 +3,7 @@ import { FileRefused, InvalidTotp } from "../errors.js";
 import { CONCEALED } from "../shapes.js";
 import { partition } from "../text.js";
 import { parseTotp } from "../totp.js";
-import { checked, type FileData, type Found, type Json, Problem, type Reader, sourced, sourceId } from "./common.js";
+import { checked, type FileData, type Found, type Json, Problem, put, type Reader, sourced, sourceId } from "./common.js";
 import { parseCsv } from "./csv.js";
 
 type Browser = "chrome" | "firefox" | "safari";
@@ -27,22 +27,37 @@ async function* rows(file: FileData, browser: Browser): AsyncGenerator<Found> {
       yield row;
       continue;
     }
-    const values = new Map(Object.entries(row).map(([name, value]) => [name.toLowerCase(), value]));
+    const values = new Map<string, string>();
+    const rest: Json = {};
+    for (const [name, value] of Object.entries(row)) {
+      const small = name.toLowerCase();
+      if (TAKEN.includes(small) && !values.has(small)) values.set(small, value);
+      else if (value) put(rest, name, value);
+    }
     const [missing] = NEEDED[browser].filter((name) => !values.has(name)).sort();
     if (missing !== undefined) {
       const name = (browser[0] as string).toUpperCase() + browser.slice(1);
       throw new FileRefused(`The file is not CSV of ${name}: it has no column '${missing}'.`);
     }
-    const rest = Object.entries(row).filter(([name, value]) => value && !TAKEN.includes(name.toLowerCase()));
-    yield itemOf((name) => values.get(name) ?? "", Object.fromEntries(rest), browser);
+    yield itemOf((name) => values.get(name) ?? "", rest, browser);
   }
 }
 
 function itemOf(cell: (name: string) => string, rest: Json, browser: Browser): Found {
-  const [url, given, username] = [cell("url"), cell("name") || cell("title"), cell("username")];
+  /** The first of two that is not empty; the other is kept. */
+  const firstOf = (name: string, other: string): string => {
+    if (cell(name) && cell(other)) rest[other] = cell(other);
+    return cell(name) || cell(other);
+  };
+  const whenOf = (name: string): number | undefined => {
+    const found = secondsOf(cell(name));
+    if (found === undefined && cell(name)) rest[name] = cell(name);
+    return found;
+  };
+  const [url, username, given, notes] = [cell("url"), cell("username"), firstOf("name", "title"), firstOf("note", "notes")];
   const item: Json = {
-    type: "login", title: given || hostOf(url), username, password: cell("password"), urls: url ? [url] : [], notes: cell("note") || cell("notes"),
-    creationAt: secondsOf(cell("timecreated")), modifiedAt: secondsOf(cell("timepasswordchanged")),
+    type: "login", title: given || hostOf(url), username, password: cell("password"), urls: url ? [url] : [], notes,
+    creationAt: whenOf("timecreated"), modifiedAt: whenOf("timepasswordchanged"),
   };
   const code = cell("otpauth");
   if (code) {

@@ -1,5 +1,6 @@
 // Base64 and UUIDs as other programs spell them.
 import { type Bytes, toUrl } from "../../format/encoding.js";
+import { strip } from "../text.js";
 
 /** Bytes in base64url without padding, as CXF has them. */
 export const b64url = toUrl;
@@ -29,7 +30,8 @@ const toHex = (raw: Uint8Array): string => Array.from(raw, (byte) => byte.toStri
 
 /** The bytes of a UUID; undefined where a text is none. */
 export function uuidBytes(text: string): Bytes | undefined {
-  const digits = text.replaceAll("urn:", "").replaceAll("uuid:", "").replace(/^[{}]+|[{}]+$/g, "").replaceAll("-", "");
+  const plain = text.replaceAll("urn:", "").replaceAll("uuid:", "");
+  const digits = strip(plain, /[{}]/).replaceAll("-", "");
   return /^[0-9A-Fa-f]{32}$/.test(digits) ? fromHex(digits) : undefined;
 }
 

@@ -16,6 +16,12 @@ export const MOST_FILE_BYTES = 2 ** 30;
 export const MOST_ITEM_BYTES = 4_000_000;
 export const MOST_ATTACHMENT = 2_900_000;
 const DEEPEST = 100;
+/** Of an item, and in all paths of its folders together. */
+export const MOST_FOLDERS = 100;
+const LONGEST_FOLDERS = 16_384;
+/** Bytes that are kept beside an item: they leave half of the room to it. */
+export const MOST_BESIDES = MOST_ITEM_BYTES / 2;
+const MOST_NAMES = 10;
 /** Units of UTF-16 that become a text at a time. */
 const PART = 8_192;
 const LONGEST_TITLE = 60;
@@ -127,7 +133,10 @@ export const without = (object: Readonly<Json>, ...names: readonly string[]): Js
 export const isMisfit = (fault: unknown): boolean => fault instanceof Misfit || fault instanceof Invalid;
 
 /** An id for what has none in its file, from what identifies it. */
-export function sourceId(...parts: readonly string[]): string {
+export const sourceId = (...parts: readonly string[]): string => sourceIdOf(parts);
+
+/** The same, from more parts than a call takes as arguments. */
+export function sourceIdOf(parts: readonly string[]): string {
   const digest = new Sha256();
   for (const part of parts) {
     const encoded = encodedText(part);
@@ -152,43 +161,94 @@ function encodedText(text: string): Bytes {
   return encoded;
 }
 
+/** A text in quotation marks, and cut, for a sentence. */
+export const shortened = (text: string): string => quoted(first(text, LONGEST_TITLE));
+
 /** An item with its source. */
 export const sourced = (item: Json, format: string, id: string, rest: Json = {}): Item =>
   ({ ...item, source: { format, id, rest } }) as unknown as Item;
 
-/** What was read, with a number after an id that occurs again, and a problem in the place of what no document can hold. */
+/** What was read, with a number after an id that is used already, and a problem in the place of what no document can hold. */
 export async function* checked(found: AsyncIterable<Found> | Iterable<Found>): AsyncGenerator<Found> {
-  const seen = new Map<string, number>();
+  const used = new Set<string>();
+  const numbers = new Map<string, number>(); // the newest number of an id that occurs again
+  const keyOf = (format: string, id: string): string => JSON.stringify([format, id]);
   for await (const one of found) {
     if (one instanceof Problem || !one.source) {
       yield one instanceof Problem ? one : checkedItem(one);
       continue;
     }
-    const { format = "", id = "" } = one.source;
-    const key = JSON.stringify([format, id]);
-    const count = (seen.get(key) ?? 0) + 1;
-    seen.set(key, count);
-    yield checkedItem(count > 1 ? { ...one, source: { ...one.source, id: `${id}#${count}` } } : one);
+    const { format = "", id: given = "" } = one.source;
+    const key = keyOf(format, given);
+    let id = given;
+    while (used.has(keyOf(format, id))) {
+      const number = (numbers.get(key) ?? 1) + 1;
+      numbers.set(key, number);
+      id = `${given}#${number}`;
+    }
+    used.add(keyOf(format, id));
+    yield checkedItem({ ...one, source: { ...one.source, id } });
   }
 }
 
 function checkedItem(item: Item): Found {
-  let fault: string;
-  try {
-    const raw = toStored(item);
-    fault = faultOf(raw, 0) || (isTooLarge(raw) ? "is too large" : "");
-    if (!fault) return fromStored(raw);
-  } catch (error) {
-    if (!isMisfit(error)) throw error;
-    fault = "has a member of a wrong type";
-  }
-  return new Problem(`${named(item.title)} ${fault}, and was left out.`);
+  const { fault, raw } = examined(item);
+  return fault ? new Problem(`${named(item.title)} ${fault}, and was left out.`) : fromStored(raw);
 }
 
-function isTooLarge(raw: unknown): boolean {
-  const text = JSON.stringify(raw);
-  return text.length * 3 > MOST_ITEM_BYTES && new TextEncoder().encode(text).length > MOST_ITEM_BYTES;
+/** The document of an item, and why no document can hold it; an empty text where one can. */
+function examined(item: Item): { readonly fault: string; readonly raw?: unknown } {
+  // before anything else, for many items may share a folder: what is long must not be looked at for each of them
+  if (hasLongFolders(item.folders ?? [])) return { fault: "is in too many folders, or in ones with too long names" };
+  try {
+    const raw = toStored(item);
+    return { fault: faultOf(raw, 0) || (sizeOfJson(raw) > MOST_ITEM_BYTES ? "is too large" : ""), raw };
+  } catch (error) {
+    if (!isMisfit(error)) throw error;
+    return { fault: "has a member of a wrong type" };
+  }
 }
+
+function hasLongFolders(folders: readonly string[]): boolean {
+  const units = folders.reduce((sum, one) => sum + one.length, 0);
+  if (folders.length > MOST_FOLDERS || units > 2 * LONGEST_FOLDERS) return true;
+  return units > LONGEST_FOLDERS && folders.reduce((sum, one) => sum + Array.from(one).length, 0) > LONGEST_FOLDERS;
+}
+
+/** How many bytes of UTF-8 the JSON of a value has; exactly, where it may be more than an item can be. */
+function sizeOfJson(raw: unknown): number {
+  const text = JSON.stringify(raw);
+  return text.length * 3 > MOST_BESIDES ? new TextEncoder().encode(text).length : text.length;
+}
+
+/** The item with what a file says besides; undefined where the item, alone or with that, fits into no document. */
+export function keptBesides(item: Item, more: Json): Item | undefined {
+  if (!item.source || examined(item).fault) return undefined;
+  const found = { ...item, source: { ...item.source, rest: { ...item.source.rest, ...more } } } as Item;
+  return examined(found).fault ? undefined : found;
+}
+
+/** How many bytes of JSON something takes that is to be kept besides; undefined where no document can hold it. */
+export const sizeBesides = (kept: unknown): number | undefined => (faultOf(kept, 0) ? undefined : sizeOfJson(kept));
+
+/** Whether something can be kept besides. */
+export const fitsBesides = (kept: unknown): boolean => (sizeBesides(kept) ?? Infinity) <= MOST_BESIDES;
+
+/** Whether a value says nothing. */
+export const isEmpty = (value: unknown): boolean =>
+  !value || (Array.isArray(value) ? value.length === 0 : isObject(value) && Object.keys(value).length === 0);
+
+/** A sentence for members of a file that no item has a place for. */
+export function* unplaced(holder: string, raw: Readonly<Json>, known: readonly string[]): Generator<Problem> {
+  const names = Object.entries(raw).filter(([name, value]) => !known.includes(name) && !isEmpty(value)).map(([name]) => name);
+  if (!names.length) return;
+  const told = names.slice(0, MOST_NAMES).map(shortened).join(", ");
+  const more = names.length > MOST_NAMES ? ` and ${grouped(names.length - MOST_NAMES)} more` : "";
+  yield new Problem(`${holder} has what no item has a place for; it was left out: ${told}${more}.`);
+}
+
+/** A number with commas, for a sentence. */
+export const grouped = (count: number): string => count.toLocaleString("en-US");
 
 function faultOf(value: unknown, depth: number): string {
   if (depth > DEEPEST) return "is nested too deeply";
@@ -255,6 +315,12 @@ export const listed = (value: unknown): unknown[] => (Array.isArray(value) ? val
 
 /** The path of a folder, by the names of it and of those around it. */
 export const folder = (...names: readonly string[]): string => names.map((name) => name.replaceAll("%", "%25").replaceAll("/", "%2F")).join("/");
+
+/** The path of a folder in another. One that is too long is cut, and stays too long. */
+export const innerFolder = (path: string, name: string): string => cutFolder(path ? `${path}/${folder(name)}` : folder(name));
+
+/** The path of a folder. One that is too long is cut, and stays too long. */
+export const cutFolder = (path: string): string => path.slice(0, 2 * LONGEST_FOLDERS + 2);
 
 /** The names in the path of a folder. */
 export const folderNames = (path: string): string[] => path.split("/").map((name) => name.replaceAll("%2F", "/").replaceAll("%25", "%"));

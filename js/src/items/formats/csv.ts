@@ -3,6 +3,8 @@ import { FileRefused } from "../errors.js";
 import { strip } from "../text.js";
 import { type FileData, MOST_ITEM_BYTES, Problem, readText } from "./common.js";
 
+const MOST_COLUMNS = 100;
+
 /** A row: the number of its last line, and its cells by the names in the head. */
 export type Row = readonly [number, Readonly<Record<string, string>> | Problem];
 
@@ -22,7 +24,8 @@ export async function* parseCsv(file: FileData, escaping: readonly string[] = []
     return;
   }
   if (!head) throw new FileRefused("The file is empty.");
-  const names = head.map(strip);
+  if (head.length > MOST_COLUMNS) throw new FileRefused("The file has more than 100 columns.");
+  const names = distinct(head.map((name) => strip(name)));
   const small = names.map((name) => name.toLowerCase());
   rows.isEscaping = escaping.length > 0 && escaping.every((name) => small.includes(name));
   for (;;) {
@@ -36,6 +39,20 @@ export async function* parseCsv(file: FileData, escaping: readonly string[] = []
     if (row.length > names.length) yield [rows.line, new Problem(`Line ${rows.line} has more columns than the head.`)];
     else yield [rows.line, Object.fromEntries(names.map((name, at) => [name, row[at] ?? ""]))];
   }
+}
+
+/** The names of columns, with a number after one that occurs again: none hides another. */
+function distinct(names: readonly string[]): string[] {
+  const found = new Set<string>();
+  for (const name of names) {
+    let [number, one] = [1, name];
+    while (found.has(one)) {
+      number += 1;
+      one = `${name} #${number}`;
+    }
+    found.add(one);
+  }
+  return [...found];
 }
 
 const damaged = (line: number): Problem => new Problem(`Line ${line} is not CSV; what follows was not read.`);

@@ -9,8 +9,8 @@ import type { Field, FileContent, Item, ItemType } from "../types.js";
 import { b64url, fromHex, uuidBytes } from "./bytes.js";
 import { applied, byName, type Change, changes, inOrder, wellFormed } from "./changes.js";
 import {
-  checked, folder, folderNames, type Found, get, isMisfit, itemsOf, type Json, listed, membersOf, named, Problem, type Reader, readAll,
-  seconds, sourceId, textOf, without, type Writer,
+  checked, folder, folderNames, type Found, get, innerFolder, isEmpty, isMisfit, itemsOf, type Json, listed, membersOf, MOST_FOLDERS, named,
+  Problem, type Reader, readAll, seconds, shortened, sourceId, textOf, unplaced, without, type Writer,
 } from "./common.js";
 import { contentId, parseJson, spelled } from "./json.js";
 import { isNumbered, overlay, SourceIds, withOverlay } from "./overlay.js";
@@ -21,6 +21,9 @@ const NAME = "cxf";
 const EXPORTER = "strongroom.invalid";
 const EXTENSION = `${EXPORTER}/item`;
 const DEEPEST = 50;
+const HEADER = ["version", "exporterRpId", "exporterDisplayName", "timestamp", "accounts"];
+const ACCOUNT = ["id", "collections", "items"];
+const COLLECTION = ["id", "title", "creationAt", "modifiedAt", "items", "subCollections"];
 const [DATE, MONTH] = ["date", "year-month"];
 /** The credentials that become the members of an item, and the type of each member that is an editable field. */
 const FLAT: Readonly<Record<string, readonly [ItemType, Readonly<Record<string, string>>]>> = {
@@ -53,16 +56,19 @@ const DECIDING: readonly (readonly [string, ItemType])[] = [
 export const read: Reader = async function* (file) {
   const raw = parseJson(await readAll(file));
   let accounts = get(raw, "accounts");
+  let besides: Iterable<Found> = [];
   if (Array.isArray(accounts)) {
     const version = get(raw, "version");
     const major = get(version, "major") ?? null;
     if (isObject(version) && !([null, 0, 1, false, true] as unknown[]).includes(major)) throw new FileRefused("The file has a later version of CXF than 1.");
+    besides = unplaced("The file", raw as Json, HEADER);
   } else if (isObject(raw) && Array.isArray(get(raw, "items")) && !Object.hasOwn(raw, "encrypted")) accounts = [raw];
   else throw new FileRefused("The file is not CXF: it has no accounts.");
-  yield* checked(itemsOfAccounts(accounts as unknown[]));
+  yield* checked(itemsOfAccounts(accounts as unknown[], besides));
 };
 
-function* itemsOfAccounts(accounts: readonly unknown[]): Generator<Found> {
+function* itemsOfAccounts(accounts: readonly unknown[], besides: Iterable<Found>): Generator<Found> {
+  yield* besides;
   let number = 0;
   for (const account of accounts) {
     const all = get(account, "items");
@@ -70,8 +76,9 @@ function* itemsOfAccounts(accounts: readonly unknown[]): Generator<Found> {
       yield new Problem("An account of the file has no list of items.");
       continue;
     }
-    const folders = new Map<string, string[]>();
-    collect(get(account, "collections"), [], folders);
+    yield* unplaced("An account of the file", account as Json, ACCOUNT);
+    const folders = new Map<string, Set<string>>();
+    yield* collect(get(account, "collections"), "", 0, folders);
     for (const raw of all as unknown[]) {
       number += 1;
       let found: Found;
@@ -87,24 +94,28 @@ function* itemsOfAccounts(accounts: readonly unknown[]): Generator<Found> {
 }
 
 /** The folders of every item, by the collections that name it. */
-function collect(collections: unknown, path: readonly string[], folders: Map<string, string[]>): void {
-  if (path.length > DEEPEST) return;
+function* collect(collections: unknown, path: string, depth: number, folders: Map<string, Set<string>>): Generator<Problem> {
   for (const one of listed(collections)) {
     const title = get(one, "title");
-    if (typeof title !== "string") continue;
-    const here = [...path, title];
-    for (const link of listed(get(one, "items"))) {
+    if (depth > DEEPEST || typeof title !== "string") {
+      yield new Problem("A collection of the file has no title, or is nested too deeply; it was left out.");
+      continue;
+    }
+    yield* unplaced(`The collection ${shortened(title)}`, one as Json, COLLECTION);
+    const here = innerFolder(path, title);
+    const [links, inner] = [get(one, "items"), get(one, "subCollections")];
+    for (const link of listed(links)) {
       const item = get(link, "item");
       if (typeof item !== "string") continue;
-      const known = folders.get(item);
-      if (known) known.push(folder(...here));
-      else folders.set(item, [folder(...here)]);
+      const known = folders.get(item) ?? new Set();
+      if (known.size <= MOST_FOLDERS) folders.set(item, known.add(here));
     }
-    collect(get(one, "subCollections"), here, folders);
+    if (isEmpty(links) && isEmpty(inner)) yield new Problem(`The collection ${shortened(title)} is empty; it was left out.`);
+    yield* collect(inner, here, depth + 1, folders);
   }
 }
 
-function readItem(given: Readonly<Json>, folders: ReadonlyMap<string, string[]>): Item {
+function readItem(given: Readonly<Json>, folders: ReadonlyMap<string, ReadonlySet<string>>): Item {
   const extensions = listed(get(given, "extensions"));
   const ours = extensions.find((one) => get(one, "name") === EXTENSION);
   const others = extensions.filter((one) => one !== ours);
@@ -115,7 +126,7 @@ function readItem(given: Readonly<Json>, folders: ReadonlyMap<string, string[]>)
   const isOther = !isSame(credentialsOf(made).map(typeName), order);
   const source = { format: NAME, id, ...(isOther ? { order } : {}) };
   const kept = changes(keyed(foreign({ ...made, source }, id)), keyed(raw));
-  const item = { ...made, folders: folders.get(id) ?? [], source: { ...source, changes: kept } } as unknown as Item;
+  const item = { ...made, folders: [...(folders.get(id) ?? [])], source: { ...source, changes: kept } } as unknown as Item;
   return ours === undefined ? item : withOverlay(item, get(ours, "item"));
 }
 
@@ -204,7 +215,7 @@ function takeFields(item: Json, one: Readonly<Json>): boolean {
     const type = Object.hasOwn(raw, "fieldType") ? spelled(raw["fieldType"]) : STRING;
     found.push({ ...without(raw, "label", "value", "fieldType"), label: name, value, type, section: label });
   }
-  (item["fields"] as unknown[]).push(...found);
+  for (const field of found) (item["fields"] as unknown[]).push(field); // more than a call takes as arguments
   return true;
 }
 
@@ -296,7 +307,7 @@ function credentialsOf(item: Item): Json[] {
   if (item.notes) made.push({ type: "note", content: { fieldType: STRING, value: item.notes } });
   for (const [section, group] of sections(item.fields ?? [])) made.push(fieldsCredential(section, group));
   for (const file of item.files ?? []) made.push(fileCredential(file));
-  made.push(...(item.credentials ?? []));
+  for (const one of item.credentials ?? []) made.push(one);
   const order = item.source?.format === NAME ? (item.source.order ?? []) : [];
   const waiting = new Map<string, number[]>(); // places in the list, by type, the first one last
   for (const [at, one] of [...made.entries()].reverse()) {

@@ -4,11 +4,11 @@ import { FileRefused, InvalidTotp } from "../errors.js";
 import { CONCEALED, STRING } from "../shapes.js";
 import { partition, strip } from "../text.js";
 import { parseTotp } from "../totp.js";
-import type { ItemType } from "../types.js";
+import type { Item, ItemType } from "../types.js";
 import { toBase64 } from "./bytes.js";
 import {
-  checked, folder, type Found, get, isMisfit, isoDate, itemsOf, type Json, listed, membersOf, MOST_ATTACHMENT, named, Problem, put, type Reader,
-  seconds, sourced, sourceId, textOf,
+  checked, fitsBesides, type Found, get, grouped, innerFolder, isMisfit, isoDate, itemsOf, type Json, keptBesides, listed, membersOf,
+  MOST_ATTACHMENT, named, Problem, put, type Reader, seconds, shortened, sourced, sourceIdOf, textOf, unplaced,
 } from "./common.js";
 import { parseJson, spelled } from "./json.js";
 import { Archive } from "./zip.js";
@@ -63,19 +63,61 @@ export const read: Reader = async function* (file) {
 async function* itemsOfAccounts(accounts: readonly unknown[], archive: Archive): AsyncGenerator<Found> {
   let number = 0;
   for (const account of accounts) {
+    const besides = new Besides("account", attributesOf(account));
     for (const vault of listed(get(account, "vaults"))) {
-      const [name, about] = [get(get(vault, "attrs"), "name"), get(get(vault, "attrs"), "desc")];
-      const kept: Json = typeof about === "string" && about ? { vaultDescription: about } : {};
-      for (const one of listed(get(vault, "items"))) {
+      const attributes = attributesOf(vault);
+      const given = taken(attributes, "name");
+      const name = typeof given === "string" ? given : "";
+      const ofVault = new Besides("vault", attributes);
+      const within = innerFolder("", name);
+      const all = listed(get(vault, "items"));
+      for (const one of all) {
         number += 1;
         const raw = isObject(one) && Object.hasOwn(one, "item") ? one["item"] : one;
-        yield* readOne(raw, number, typeof name === "string" ? name : "", kept, archive);
+        for await (const found of readOne(raw, number, within, archive))
+          yield found instanceof Problem ? found : ofVault.keptWith(besides.keptWith(found));
       }
+      yield* ofVault.leftOut(`The vault ${shortened(name)}`);
+      if (!all.length) yield new Problem(`The vault ${shortened(name)} has no items; it was left out.`);
     }
+    yield* besides.leftOut("An account of the file");
+  }
+  const count = archive.countOthers("files/");
+  if (count) yield new Problem(`The zip file has files that belong to no item that was read: ${grouped(count)}. They were left out.`);
+}
+
+/** What an account or a vault says of itself. */
+function attributesOf(holder: unknown): Json {
+  const found = get(holder, "attrs");
+  return isObject(found) ? { ...found } : {};
+}
+
+/** What an account or a vault says of itself: kept with its first item. */
+class Besides {
+  readonly #name: string;
+  readonly #fits: boolean;
+  #attributes: Json;
+
+  constructor(name: string, attributes: Json) {
+    this.#name = name;
+    this.#fits = fitsBesides(attributes);
+    this.#attributes = this.#fits ? (pruned(attributes) as Json) : attributes;
+  }
+
+  /** The item with it, unless it is kept already. */
+  keptWith(item: Item): Item {
+    const kept = this.#fits && Object.keys(this.#attributes).length ? keptBesides(item, { [this.#name]: this.#attributes }) : undefined;
+    if (kept) this.#attributes = {};
+    return kept ?? item;
+  }
+
+  /** A sentence where it is not kept. */
+  leftOut(holder: string): Iterable<Problem> {
+    return unplaced(holder, this.#attributes, []);
   }
 }
 
-async function* readOne(raw: unknown, number: number, vault: string, kept: Json, archive: Archive): AsyncGenerator<Found> {
+async function* readOne(raw: unknown, number: number, within: string, archive: Archive): AsyncGenerator<Found> {
   if (!isObject(raw)) {
     yield new Problem(`${named(null, number)} is not an item of 1Password.`);
     return;
@@ -86,7 +128,7 @@ async function* readOne(raw: unknown, number: number, vault: string, kept: Json,
     title = get(membersOf(get(raw, "overview")), "title");
     if (get(raw, "trashed") === true || get(raw, "state") === "trashed") {
       found = [new Problem(`${named(title, number)} is in the trash of 1Password, and was left out.`)];
-    } else found = await new Reading(structuredClone(raw), archive).read(vault, kept);
+    } else found = await new Reading(structuredClone(raw), archive).read(within);
   } catch (fault) {
     if (!isMisfit(fault)) throw fault;
     found = [new Problem(`${named(title, number)} is not an item of 1Password.`)];
@@ -120,7 +162,7 @@ class Reading {
     this.#item = { type: this.#type, fields: this.#fields, files: this.#files };
   }
 
-  async read(vault: string, kept: Json): Promise<Found[]> {
+  async read(within: string): Promise<Found[]> {
     const [raw, item] = [this.#raw, this.#item];
     const [overview, details] = [membersOf(get(raw, "overview")), membersOf(get(raw, "details"))];
     item["title"] = textOf(taken(overview, "title"));
@@ -128,19 +170,21 @@ class Reading {
     const more = itemsOf(get(overview, "urls")).map((one) => textOf(get(membersOf(one), "url")));
     const urls = [...new Set([textOf(taken(overview, "url")), ...more].filter(Boolean))];
     item["notes"] = textOf(taken(details, "notesPlain"));
-    item["favorite"] = isTrue(taken(raw, "favIndex"));
-    item["creationAt"] = seconds(taken(raw, "createdAt"));
-    item["modifiedAt"] = seconds(taken(raw, "updatedAt"));
+    item["favorite"] = isTrue(get(raw, "favIndex"));
+    item["creationAt"] = seconds(get(raw, "createdAt"));
+    item["modifiedAt"] = seconds(get(raw, "updatedAt"));
+    const said = { createdAt: item["creationAt"], updatedAt: item["modifiedAt"], favIndex: Number(item["favorite"]) };
+    for (const [name, value] of Object.entries(said)) if (isTheSame(get(raw, name), value)) taken(raw, name);
     item["tags"] = get(raw, "state") === "archived" ? [...tags, "archived"] : tags;
     item["urls"] = urls;
-    item["folders"] = vault ? [folder(vault)] : [];
+    item["folders"] = within ? [within] : [];
     this.#loginFields(details);
     if (this.#type === "secret") item["value"] = textOf(taken(details, "password"));
     const described = get(details, "documentAttributes");
     if (isObject(described)) await this.#attach(described);
     for (const section of itemsOf(get(details, "sections"))) await this.#section(membersOf(section));
-    const id = textOf(taken(raw, "uuid")) || sourceId(item["title"] as string, item["notes"] as string, ...urls);
-    return [...this.#problems, sourced(item, NAME, id, { ...(pruned(raw) as Json), ...kept })];
+    const id = textOf(taken(raw, "uuid")) || sourceIdOf([item["title"] as string, item["notes"] as string, ...urls]);
+    return [...this.#problems, sourced(item, NAME, id, pruned(raw) as Json)];
   }
 
   #loginFields(details: Readonly<Json>): void {
@@ -154,7 +198,7 @@ class Reading {
       } else if (value) {
         const label = textOf(get(field, "name")) || textOf(get(field, "id"));
         this.#fields.push({ label, value, type: get(field, "fieldType") === "P" ? CONCEALED : STRING, section: "Web form" });
-        continue;
+        delete (field as Json)["value"];
       }
       left.push(field);
     }
@@ -171,21 +215,21 @@ class Reading {
 
   async #section(section: Readonly<Json>): Promise<void> {
     const title = textOf(get(section, "title"));
-    const left: unknown[] = [];
-    for (const one of itemsOf(get(section, "fields"))) {
-      const field = membersOf(one);
-      if (!(await this.#field(field, title))) left.push(field);
-    }
-    if (Object.hasOwn(section, "fields")) put(section, "fields", left);
+    for (const one of itemsOf(get(section, "fields"))) await this.#field(membersOf(one), title);
   }
 
-  /** Take over a field; false where it has to be kept as it is. */
-  async #field(field: Readonly<Json>, section: string): Promise<boolean> {
+  /** Take over a field: its value is taken out where it has a place, and the kind of the value is left. */
+  async #field(field: Readonly<Json>, section: string): Promise<void> {
     const given = get(field, "value");
     const wrapped = typeof given === "string" ? { string: given } : given;
     const [only, ...others] = isObject(wrapped) ? Object.entries(wrapped) : [];
-    if (!only || others.length) return false;
+    if (!only || others.length) return;
     const [kind, value] = only;
+    if (await this.#value(field, section, kind, value)) put(field, "value", kind);
+  }
+
+  /** Take over the value of a field; false where it has to be kept, as far as it was not taken out of it. */
+  async #value(field: Readonly<Json>, section: string, kind: string, value: unknown): Promise<boolean> {
     const id = textOf(get(field, "id"));
     const label = textOf(get(field, "title")) || id;
     if (kind === "totp" && this.#type === "login" && this.#item["totp"] === undefined && typeof value === "string") {
@@ -201,13 +245,16 @@ class Reading {
         await this.#attach(value);
         return false;
       }
-      if (kind === "sshKey" && this.#type === "ssh-key") return this.#sshKey(value);
+      if (kind === "sshKey" && this.#type === "ssh-key") {
+        this.#sshKey(value);
+        return false;
+      }
       if (kind === "address") return this.#address(value, label, section);
     }
     const text = textOfKind(kind, value);
     if (text === undefined) return false;
     if (text && !this.#member(id, text)) this.#fields.push({ label, value: text, type: own(TYPES, kind) ?? STRING, section });
-    if (kind !== "email" || !isObject(value)) return true;
+    if (kind !== "email" || !isObject(value)) return kind !== "date"; // a time, of which the day is shown
     taken(value, "email_address");
     return !isTrue(get(value, "provider"));
   }
@@ -235,20 +282,23 @@ class Reading {
     } else {
       const lines = [parts["street"], strip(`${parts["zip"]} ${parts["city"]}`), parts["state"], parts["country"]];
       this.#fields.push({ label, value: lines.filter(Boolean).join("\n"), section });
+      return false;
     }
     return true;
   }
 
-  #sshKey(value: Readonly<Json>): boolean {
+  #sshKey(value: Readonly<Json>): void {
     const [item, about] = [this.#item, membersOf(get(value, "metadata"))];
-    if (item["privateKey"]) return false;
+    if (item["privateKey"]) return;
     item["privateKey"] = textOf(taken(value, "privateKey"));
     item["publicKey"] = textOf(taken(about, "publicKey"));
     item["fingerprint"] = textOf(taken(about, "fingerprint"));
     item["keyType"] = partition(item["publicKey"] as string, " ")[0];
-    return Object.keys(about).every((name) => name === "keyType") && Object.keys(value).every((name) => name === "metadata");
   }
 }
+
+/** Whether a value is a number, or, as in Python, one that true and false stand for. */
+const isTheSame = (value: unknown, number: unknown): boolean => (typeof value === "boolean" ? Number(value) : value) === number;
 
 /** Whether Python takes a value for true. */
 function isTrue(value: unknown): boolean {

@@ -100,7 +100,7 @@ export function guessFormat(name: string, head: Uint8Array): ReadFormat | undefi
     if (text.includes('"accounts"') || text.includes('"exporterRpId"')) return "cxf";
     return text.includes('"encrypted"') ? "bitwarden" : undefined;
   }
-  const columns = strip(partition(text, "\n")[0]).split(",").map((column) => column.replace(/^[ "]+|[ "]+$/g, "").toLowerCase());
+  const columns = strip(partition(text, "\n")[0]).split(",").map((column) => strip(column, /[ "]/).toLowerCase());
   const found = COLUMNS.find(([, needed]) => needed.every((one) => columns.includes(one)));
   if (found) return found[0];
   const small = name.toLowerCase();

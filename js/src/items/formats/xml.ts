@@ -215,7 +215,7 @@ class Reading {
     const [text, start] = [this.#text, this.#at];
     if (this.#stack.length === 1 && this.#root.inner.length) throw this.#fault(start);
     const name = this.#name(start + 1);
-    const attributes: [string, string][] = [];
+    const attributes = new Map<string, string>();
     for (;;) {
       SPACES.lastIndex = this.#at;
       const isApart = (SPACES.exec(text)?.[0] ?? "") !== "";
@@ -228,22 +228,25 @@ class Reading {
         return;
       }
       if (!isApart) throw this.#fault(this.#at);
-      attributes.push(this.#attribute(attributes, start));
+      const at = this.#at;
+      const [spelled, value] = this.#attribute(start);
+      if (attributes.has(spelled)) throw this.#fault(text.indexOf(">", at) < 0 ? start : at);
+      attributes.set(spelled, value);
     }
   }
 
-  #attribute(known: readonly [string, string][], start: number): [string, string] {
+  #attribute(start: number): [string, string] {
     const at = this.#at;
     const name = this.#name(at);
     ATTRIBUTE.lastIndex = at;
     const match = ATTRIBUTE.exec(this.#text);
-    if (!match || match[1] !== name || known.some(([one]) => one === name)) throw this.#fault(this.#text.indexOf(">", at) < 0 ? start : at);
+    if (!match || match[1] !== name) throw this.#fault(this.#text.indexOf(">", at) < 0 ? start : at);
     this.#at = ATTRIBUTE.lastIndex;
     const spelled = (match[2] as string).slice(1, -1);
     return [name, this.#expanded(spelled.replace(/[\t\n]/g, " "), at)];
   }
 
-  #begin(name: string, attributes: readonly [string, string][], isEmpty: boolean): void {
+  #begin(name: string, attributes: ReadonlyMap<string, string>, isEmpty: boolean): void {
     if (this.#stack.length > DEEPEST) throw new FileRefused("The file is nested too deeply.");
     const element = new Element(name, Object.fromEntries(attributes));
     this.#stack.at(-1)?.inner.push(element);

@@ -29,6 +29,7 @@ export class Archive {
   readonly #file: FileData;
   readonly #entries: ReadonlyMap<string, Entry>;
   #left = MOST_BYTES;
+  readonly #asked = new Set<string>();
 
   private constructor(file: FileData, entries: readonly Entry[]) {
     this.#file = file;
@@ -47,9 +48,14 @@ export class Archive {
 
   /** An entry; undefined where there is none, it is damaged, or larger than `largest`. */
   async read(name: string, largest = MOST_BYTES): Promise<Bytes | undefined> {
+    this.#asked.add(name);
     const entry = this.#entries.get(name);
     if (!entry || entry.flags & 1) return undefined;
     const most = Math.min(largest, this.#left);
+    if (entry.size > most) { // nothing of it is read: many items may name one file
+      this.#left -= most;
+      return undefined;
+    }
     const packed = await this.#packed(entry);
     if (!packed) return undefined;
     const data = entry.method === STORED ? packed.subarray(0, most + 1) : await inflated(packed, "deflate-raw", most);
@@ -57,6 +63,11 @@ export class Archive {
     this.#left -= Math.min(data.length, most);
     if (data.length > most) return undefined;
     return data.length === entry.size && sumOf(data) === entry.sum ? data.slice() : undefined;
+  }
+
+  /** How many entries of a folder in it nobody asked for. */
+  countOthers(folder: string): number {
+    return [...this.#entries.keys()].filter((name) => name.startsWith(folder) && !name.endsWith("/") && !this.#asked.has(name)).length;
   }
 
   async #packed({ name, at, packed }: Entry): Promise<Bytes | undefined> {

@@ -15,6 +15,7 @@ from strongroom.items.errors import InvalidTotp
 from strongroom.items.formats.bitwarden_identity import identity_members, read_identity
 from strongroom.items.formats.changes import applied, by_name, changes, in_order, well_formed
 from strongroom.items.formats.common import (
+    LONGEST_FOLDERS,
     FileRefused,
     Found,
     Password,
@@ -22,7 +23,6 @@ from strongroom.items.formats.common import (
     Problem,
     checked,
     content_id,
-    folder,
     folder_names,
     iso_time,
     items_of,
@@ -33,6 +33,7 @@ from strongroom.items.formats.common import (
     seconds,
     source_id,
     text_of,
+    unplaced,
 )
 from strongroom.items.formats.encoding import b64url, from_b64url
 from strongroom.items.formats.overlay import SourceIds, is_numbered, overlay, with_overlay
@@ -69,6 +70,8 @@ _PASSKEY: Final = {
 # Of these, Bitwarden has nothing; their members are shown as fields of a note.
 _AS_NOTES: Final = (Secret, ApiCredential, File)
 _LONGEST_MONTH: Final = 2  # digits
+_TOP: Final = frozenset({"encrypted", "passwordProtected", "items", "folders", "collections"})
+_FOLDER: Final = frozenset({"id", "name", "organizationId"})
 
 
 # Reading
@@ -83,11 +86,7 @@ def read(file: BinaryIO, password: Password | None = None) -> Iterator[Found]:
         raw = _decrypted(raw, password)
     if not isinstance(raw, dict) or not isinstance(raw.get("items"), list):
         raise FileRefused("The file is not an export of Bitwarden: it has no list of items.")
-    names: dict[str, str] = {}
-    for one in [*_listed(raw.get("folders")), *_listed(raw.get("collections"))]:
-        if isinstance(one, dict) and isinstance(one.get("id"), str) and isinstance(one.get("name"), str):
-            names[one["id"]] = folder(*one["name"].split("/"))
-    return checked(_items(raw["items"], names))
+    return checked(_whole(raw))
 
 
 def _listed(value: Any) -> list[Any]:
@@ -114,6 +113,38 @@ def _decrypted(raw: dict[str, Any], password: Password | None) -> Any:
     return parse_json(data)
 
 
+def _whole(raw: dict[str, Any]) -> Iterator[Found]:
+    yield from unplaced("The file", raw, _TOP)
+    names: dict[str, str] = {}
+    for one in [*_listed(raw.get("folders")), *_listed(raw.get("collections"))]:
+        if isinstance(one, dict) and isinstance(one.get("id"), str) and isinstance(one.get("name"), str):
+            names[one["id"]] = _folder(one["name"])
+            yield from unplaced(f"The folder {one['name'][:60]!r}", one, _FOLDER)
+        else:
+            yield Problem("A folder of the file has no id or no name; it was left out.")
+    yield from _items(raw["items"], names)
+    used = {one for item in raw["items"] for one in _places(item)}
+    for identifier, name in names.items():
+        if identifier not in used:
+            yield Problem(f"The folder {_shown(name)[:60]!r} has no items; it was left out.")
+
+
+def _places(item: Any) -> list[str]:
+    """The ids of the folder and of the collections of an item that is not in the trash."""
+    if not isinstance(item, dict) or item.get("deletedDate") is not None:
+        return []
+    return [one for one in (item.get("folderId"), *_listed(item.get("collectionIds"))) if isinstance(one, str)]
+
+
+def _folder(name: str) -> str:
+    """The path of a folder of Bitwarden: its name has those around it, with slashes between them."""
+    return name.replace("%", "%25")[: LONGEST_FOLDERS + 1]
+
+
+def _shown(path: str) -> str:
+    return "/".join(folder_names(path))
+
+
 def _items(listed: list[Any], names: dict[str, str]) -> Iterator[Found]:
     for number, raw in enumerate(listed, 1):
         if not isinstance(raw, dict):
@@ -138,10 +169,8 @@ def _read_item(raw: dict[str, Any], names: dict[str, str]) -> Item:
     original = {name: value for name, value in raw.items() if name != "folderId"}
     item.source.changes = changes(_keyed(_made(item, identifier)), _keyed(original))
     within = raw.get("folderId")
-    if isinstance(within, str) and within in names:
-        item.folders = [names[within]]
-        item.source.rest = {"folderId": within}
-    item.folders += [names[one] for one in items_of(raw.get("collectionIds")) if isinstance(one, str) and one in names]
+    item.source.rest = {} if within is None else {"folderId": within}
+    item.folders = [*dict.fromkeys(names[one] for one in _places(raw) if one in names)]
     return item if ours is None else with_overlay(item, ours)
 
 
@@ -249,7 +278,7 @@ def write(items: Iterable[tuple[str, Item]], _now: int) -> bytes:
 
 def _folder_name(item: Item) -> str:
     """The name of an item's folder as Bitwarden has it, the names around it included."""
-    return "/".join(folder_names(item.folders[0]))
+    return _shown(item.folders[0])
 
 
 def _folder_id(name: str) -> str:
@@ -264,7 +293,7 @@ def _write_item(uid: str, item: Item, own_id: str | None, source: Source | None)
     if source is not None and well_formed(source.changes):
         made = _listed_again(applied(_keyed(made), source.changes))
     again = to_item(made)
-    again.folders = [folder(*_folder_name(item).split("/"))] if item.folders else []
+    again.folders = [_folder(_folder_name(item))] if item.folders else []
     if kept := overlay(uid, item, again, NAME, None if made.get("id") == own_id else own_id):
         made["strongroom"] = kept
     return made

@@ -26,8 +26,8 @@ _NEEDED: Final = {
     FIREFOX: {"url", "username", "password", "guid"},
     SAFARI: {"title", "url", "username", "password"},
 }
-_TITLE: Final = {"name", "title"}
-_NOTES: Final = {"note", "notes"}
+_TITLE: Final = ("name", "title")
+_NOTES: Final = ("note", "notes")
 _TAKEN: Final = {
     *_TITLE,
     *_NOTES,
@@ -61,28 +61,40 @@ def _rows(file: BinaryIO, browser: str) -> Iterator[Found]:
         if isinstance(row, Problem):
             yield row
             continue
-        values = {name.lower(): value for name, value in row.items()}
+        values: dict[str, str] = {}
+        rest: dict[str, str] = {}
+        for name, value in row.items():
+            if name.lower() in _TAKEN and name.lower() not in values:
+                values[name.lower()] = value
+            elif value:
+                rest[name] = value
         if not _NEEDED[browser] <= values.keys():
             missing = sorted(_NEEDED[browser] - values.keys())
             raise FileRefused(f"The file is not CSV of {browser.capitalize()}: it has no column {missing[0]!r}.")
-        yield _item(values, {name: value for name, value in row.items() if value}, browser)
+        yield _item(values, rest, browser)
 
 
-def _item(values: dict[str, str], row: dict[str, str], browser: str) -> Found:
+def _item(values: dict[str, str], rest: dict[str, str], browser: str) -> Found:
     url = values["url"]
-    title = next((values[name] for name in ("name", "title") if values.get(name)), "") or _host(url)
-    item = Login(title=title, username=values["username"], password=values["password"], urls=[url] if url else [])
-    item.notes = next((values[name] for name in ("note", "notes") if values.get(name)), "")
+    given, notes = _first(values, _TITLE, rest), _first(values, _NOTES, rest)
+    item = Login(title=given or _host(url), username=values["username"], password=values["password"], notes=notes)
+    item.urls = [url] if url else []
     if code := values.get("otpauth", ""):
         try:
             item.totp = totp.parse(code)
         except InvalidTotp:
             item.fields.append(Field(label="otpauth", value=code, type=CONCEALED))
-    item.creation_at, item.modified_at = _when(values, "timecreated"), _when(values, "timepasswordchanged")
-    given = values.get("name") or values.get("title") or ""
+    item.creation_at = _when(values, "timecreated", rest)
+    item.modified_at = _when(values, "timepasswordchanged", rest)
     identifier = values.get("guid") or source_id(given, url, item.username)
-    rest = {name: value for name, value in row.items() if name.lower() not in _TAKEN}
     return sourced(item, browser, identifier, dict(rest))
+
+
+def _first(values: dict[str, str], names: tuple[str, ...], rest: dict[str, str]) -> str:
+    """The first of these that is not empty; the others are kept."""
+    first, *others = [name for name in names if values.get(name)] or [""]
+    rest.update({name: values[name] for name in others})
+    return values.get(first, "")
 
 
 def _host(url: str) -> str:
@@ -92,7 +104,11 @@ def _host(url: str) -> str:
         return url
 
 
-def _when(values: dict[str, str], name: str) -> int | None:
-    """A time of Firefox, in milliseconds, as seconds."""
+def _when(values: dict[str, str], name: str, rest: dict[str, str]) -> int | None:
+    """A time of Firefox, in milliseconds, as seconds; what is none is kept."""
     text = values.get(name, "")
-    return int(text) // 1000 if text.isascii() and text.isdecimal() and len(text) < 16 else None
+    if text.isascii() and text.isdecimal() and len(text) < 16:
+        return int(text) // 1000
+    if text:
+        rest[name] = text
+    return None

@@ -9,7 +9,7 @@ import json
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any, BinaryIO, Final, TypeAlias
 
@@ -24,6 +24,10 @@ MOST_FILE_BYTES: Final = 1 << 30  # of a zip file itself
 MOST_ITEM_BYTES: Final = 4_000_000  # of an item as JSON: encrypted, it must fit into a request
 MOST_ATTACHMENT: Final = 2_900_000
 MOST_ENTRIES: Final = 50_000  # of a zip file
+MOST_FOLDERS: Final = 100  # of an item
+LONGEST_FOLDERS: Final = 16_384  # characters in all paths of an item's folders
+_MOST_COLUMNS: Final = 100
+_MOST_NAMES: Final = 10  # in a sentence
 _MOST_OBJECTS: Final = 2_000_000  # of JSON: what is small in a file takes much memory
 _MOST_QUOTES: Final = 12_000_000
 _LARGEST_INTEGER: Final = 2**53 - 1
@@ -109,7 +113,9 @@ def parse_csv(file: BinaryIO, escaping: frozenset[str] | None = None) -> Iterato
         head = next(rows, None)
         if head is None:
             raise FileRefused("The file is empty.")
-        names = [name.strip() for name in head]
+        if len(head) > _MOST_COLUMNS:
+            raise FileRefused(f"The file has more than {_MOST_COLUMNS:,} columns.")
+        names = _distinct([name.strip() for name in head])
         if escaping is not None and escaping <= {name.lower() for name in names}:
             before, rows = rows.line_num, csv.reader(lines, strict=True, doublequote=False, escapechar="\\")
         for row in rows:
@@ -123,6 +129,18 @@ def parse_csv(file: BinaryIO, escaping: frozenset[str] | None = None) -> Iterato
     except csv.Error:
         number = before + rows.line_num
         yield number, Problem(f"Line {number} is not CSV; what follows was not read.")
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """The names of columns, with a number after one that occurs again: none hides another."""
+    found: dict[str, None] = {}
+    for name in names:
+        number, distinct = 1, name
+        while distinct in found:
+            number += 1
+            distinct = f"{name} #{number}"
+        found[distinct] = None
+    return [*found]
 
 
 class Archive:
@@ -141,14 +159,11 @@ class Archive:
             raise FileRefused("The zip file has an entry that is compressed in a way that no export has.")
         self._left = MOST_BYTES
         self._entries = {entry.filename: entry for entry in entries}
-
-    @property
-    def names(self) -> list[str]:
-        """The names of its entries."""
-        return list(self._entries)
+        self._asked: set[str] = set()
 
     def read(self, name: str, most: int = MOST_BYTES) -> bytes | None:
         """An entry; None where there is none, it is damaged, or larger than `most`."""
+        self._asked.add(name)
         entry = self._entries.get(name)
         if entry is None or entry.flag_bits & 1:
             return None
@@ -160,6 +175,11 @@ class Archive:
             return None
         self._left -= min(len(data), most)
         return None if len(data) > most else data
+
+    def count_others(self, folder_name: str) -> int:
+        """How many entries of a folder in it nobody asked for."""
+        others = self._entries.keys() - self._asked
+        return sum(1 for name in others if name.startswith(folder_name) and not name.endswith("/"))
 
 
 def source_id(*parts: str) -> str:
@@ -183,30 +203,77 @@ def sourced(item: Item, format_name: str, identifier: str, rest: dict[str, Any] 
 
 
 def numbered(found: Iterable[Found]) -> Iterator[Found]:
-    """The same with a number after an id that occurs again: the second is another item."""
-    seen: dict[tuple[str, str], int] = {}
+    """The same with a number after an id that is used already: the second is another item."""
+    used: set[tuple[str, str]] = set()
+    numbers: dict[tuple[str, str], int] = {}  # the newest number of an id that occurs again
     for one in found:
         if isinstance(one, Item) and one.source is not None:
-            key = (one.source.format, one.source.id)
-            seen[key] = seen.get(key, 0) + 1
-            if seen[key] > 1:
-                one.source.id = f"{one.source.id}#{seen[key]}"
+            given = (one.source.format, one.source.id)
+            key = given
+            while key in used:
+                numbers[given] = numbers.get(given, 1) + 1
+                key = (given[0], f"{given[1]}#{numbers[given]}")
+            used.add(key)
+            one.source.id = key[1]
         yield one
 
 
 def checked(found: Iterable[Found]) -> Iterator[Found]:
     """The same, with a problem in the place of an item that no document can hold."""
     for one in numbered(found):
-        yield one if isinstance(one, Problem) else _checked(one)
+        if isinstance(one, Item) and (fault := fault_of(one)):
+            yield Problem(f"{named(one.title)} {fault}, and was left out.")
+        else:
+            yield one
 
 
-def _checked(item: Item) -> Found:
+def fault_of(item: Item) -> str:
+    """Why no document can hold an item; empty where one can."""
+    # before anything else, for many items may share a folder: what is long must not be looked at for each of them
+    if len(item.folders) > MOST_FOLDERS or sum(map(len, item.folders)) > LONGEST_FOLDERS:
+        return "is in too many folders, or in ones with too long names"
     try:
         raw = item.to_stored()
-        fault = _fault(raw) or ("is too large" if len(msgspec.json.encode(raw)) > MOST_ITEM_BYTES else "")
+        return _fault(raw) or ("is too large" if len(msgspec.json.encode(raw)) > MOST_ITEM_BYTES else "")
     except (msgspec.ValidationError, RecursionError):
-        fault = "has a member of a wrong type"
-    return Problem(f"{named(item.title)} {fault}, and was left out.") if fault else item
+        return "has a member of a wrong type"
+
+
+def keep_besides(item: Item, more: dict[str, Any]) -> bool:
+    """Keep with an item what a file says besides; False where the item, alone or with that, fits into no document."""
+    if item.source is None or fault_of(item):
+        return False
+    before, item.source.rest = item.source.rest, item.source.rest | more
+    if fault_of(item):
+        item.source.rest = before
+        return False
+    return True
+
+
+MOST_BESIDES: Final = MOST_ITEM_BYTES // 2  # it leaves half of the room to the item
+
+
+def size_besides(kept: Any) -> int | None:
+    """How many bytes of JSON something takes that is to be kept besides; None where no document can hold it."""
+    try:
+        return None if _fault(kept) else len(msgspec.json.encode(kept))
+    except RecursionError:
+        return None
+
+
+def fits_besides(kept: Any) -> bool:
+    """Whether something can be kept besides."""
+    size = size_besides(kept)
+    return size is not None and size <= MOST_BESIDES
+
+
+def unplaced(holder: str, raw: dict[str, Any], known: Container[str]) -> Iterator[Problem]:
+    """A sentence for members of a file that no item has a place for."""
+    names = [name for name, value in raw.items() if name not in known and value not in ({}, [], "", None, False)]
+    if names:
+        told = ", ".join(repr(name[:_LONGEST_TITLE]) for name in names[:_MOST_NAMES])
+        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
+        yield Problem(f"{holder} has what no item has a place for; it was left out: {told}{more}.")
 
 
 def _fault(value: Any, depth: int = 0) -> str:
@@ -278,6 +345,11 @@ def members(value: Any) -> dict[str, Any]:
 def folder(*names: str) -> str:
     """The path of a folder, by the names of it and of those around it."""
     return "/".join(name.replace("%", "%25").replace("/", "%2F") for name in names)
+
+
+def inner_folder(path: str, name: str) -> str:
+    """The path of a folder in another. One that is too long is cut, and stays too long."""
+    return (f"{path}/{folder(name)}" if path else folder(name))[: LONGEST_FOLDERS + 1]
 
 
 def folder_names(path: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections import deque
 from collections.abc import Iterable, Iterator
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, BinaryIO, Final
 
 import msgspec
@@ -13,6 +13,7 @@ import msgspec
 from strongroom.items.formats import ssh_keys
 from strongroom.items.formats.changes import applied, by_name, changes, in_order, well_formed
 from strongroom.items.formats.common import (
+    MOST_FOLDERS,
     FileRefused,
     Found,
     Password,
@@ -21,6 +22,7 @@ from strongroom.items.formats.common import (
     content_id,
     folder,
     folder_names,
+    inner_folder,
     items_of,
     members,
     named,
@@ -29,6 +31,7 @@ from strongroom.items.formats.common import (
     seconds,
     source_id,
     text_of,
+    unplaced,
 )
 from strongroom.items.formats.encoding import b64url
 from strongroom.items.formats.overlay import SourceIds, is_numbered, overlay, with_overlay
@@ -50,6 +53,9 @@ NAME: Final = "cxf"
 EXPORTER: Final = "strongroom.invalid"  # no domain is ours: whoever runs strongroom has their own
 EXTENSION: Final = f"{EXPORTER}/item"
 _DEEPEST: Final = 50
+_HEADER: Final = frozenset({"version", "exporterRpId", "exporterDisplayName", "timestamp", "accounts"})
+_ACCOUNT: Final = frozenset({"id", "collections", "items"})
+_COLLECTION: Final = frozenset({"id", "title", "creationAt", "modifiedAt", "items", "subCollections"})
 
 _DATE, _MONTH, _COUNTRY, _TERRITORY = "date", "year-month", "country-code", "subdivision-code"
 # The credentials that become the members of an item, and the type of each member that is an editable field.
@@ -117,12 +123,12 @@ def read(file: BinaryIO, _password: Password | None = None) -> Iterator[Found]:
         version = raw.get("version")
         if isinstance(version, dict) and version.get("major") not in (None, 0, 1):
             raise FileRefused("The file has a later version of CXF than 1.")
-        accounts = raw["accounts"]
+        accounts, besides = raw["accounts"], [*unplaced("The file", raw, _HEADER)]
     elif isinstance(raw, dict) and isinstance(raw.get("items"), list) and "encrypted" not in raw:
-        accounts = [raw]
+        accounts, besides = [raw], []
     else:
         raise FileRefused("The file is not CXF: it has no accounts.")
-    return checked(_accounts(accounts))
+    return checked(chain(besides, _accounts(accounts)))
 
 
 def _accounts(accounts: list[Any]) -> Iterator[Found]:
@@ -131,8 +137,9 @@ def _accounts(accounts: list[Any]) -> Iterator[Found]:
         if not isinstance(account, dict) or not isinstance(account.get("items"), list):
             yield Problem("An account of the file has no list of items.")
             continue
-        folders: dict[str, list[str]] = {}
-        _collect(account.get("collections"), [], folders)
+        yield from unplaced("An account of the file", account, _ACCOUNT)
+        folders: dict[str, dict[str, None]] = {}
+        yield from _collect(account.get("collections"), "", 0, folders)
         for raw in account["items"]:
             number += 1
             if not isinstance(raw, dict):
@@ -144,22 +151,26 @@ def _accounts(accounts: list[Any]) -> Iterator[Found]:
                 yield Problem(f"{named(raw.get('title'), number)} is not an item of CXF.")
 
 
-def _collect(collections: Any, path: list[str], folders: dict[str, list[str]]) -> None:
+def _collect(collections: Any, path: str, depth: int, folders: dict[str, dict[str, None]]) -> Iterator[Problem]:
     """The folders of every item, by the collections that name it."""
-    if not isinstance(collections, list) or len(path) > _DEEPEST:
-        return
-    for one in collections:
-        if not isinstance(one, dict) or not isinstance(one.get("title"), str):
+    for one in collections if isinstance(collections, list) else []:
+        if depth > _DEEPEST or not isinstance(one, dict) or not isinstance(one.get("title"), str):
+            yield Problem("A collection of the file has no title, or is nested too deeply; it was left out.")
             continue
-        here = [*path, one["title"]]
-        linked = one.get("items")
+        yield from unplaced(f"The collection {one['title'][:60]!r}", one, _COLLECTION)
+        here = inner_folder(path, one["title"])
+        linked, inner = one.get("items"), one.get("subCollections")
         for link in linked if isinstance(linked, list) else []:
             if isinstance(link, dict) and isinstance(link.get("item"), str):
-                folders.setdefault(link["item"], []).append(folder(*here))
-        _collect(one.get("subCollections"), here, folders)
+                known = folders.setdefault(link["item"], {})
+                if len(known) <= MOST_FOLDERS:
+                    known[here] = None
+        if not linked and not inner:
+            yield Problem(f"The collection {one['title'][:60]!r} is empty; it was left out.")
+        yield from _collect(inner, here, depth + 1, folders)
 
 
-def _read_item(raw: dict[str, Any], folders: dict[str, list[str]]) -> Item:
+def _read_item(raw: dict[str, Any], folders: dict[str, dict[str, None]]) -> Item:
     extensions = raw.get("extensions")
     ours = None
     if isinstance(extensions, list):
@@ -175,7 +186,7 @@ def _read_item(raw: dict[str, Any], folders: dict[str, list[str]]) -> Item:
     if [str(one.get("type")) for one in _credentials(item)] != order:
         item.source.order = order
     item.source.changes = changes(_keyed(_made(item, identifier)), _keyed(raw))
-    item.folders = folders.get(identifier, [])
+    item.folders = [*folders.get(identifier, ())]
     return item if ours is None else with_overlay(item, ours.get("item"))
 
 

@@ -15,6 +15,7 @@ from strongroom.items import totp
 from strongroom.items.errors import InvalidTotp
 from strongroom.items.formats.common import (
     MOST_ATTACHMENT,
+    MOST_BESIDES,
     MOST_BYTES,
     FileRefused,
     Found,
@@ -22,10 +23,13 @@ from strongroom.items.formats.common import (
     Problem,
     checked,
     folder,
+    inner_folder,
+    keep_besides,
     named,
     parse_csv,
     read_all,
     seconds,
+    size_besides,
     source_id,
     sourced,
 )
@@ -36,7 +40,13 @@ CSV_NAME: Final = "keepass-csv"
 _DEEPEST: Final = 100
 _MOST_TAGS: Final = 4_000_000
 _STANDARD: Final = {"Title": "title", "UserName": "username", "Password": "password", "Notes": "notes"}
-_ABOUT: Final = frozenset({"Notes", "Tags", "CustomData"})  # of a group: kept with its first entry
+# Of a group and of the database: kept with the first entry. The rest is for the windows of the program alone: icons,
+# colours, limits of histories, which groups are open.
+_OF_GROUP: Final = frozenset(
+    {"Notes", "Tags", "CustomData", "DefaultAutoTypeSequence", "EnableAutoType", "EnableSearching", "CustomIconUUID"}
+)
+_OF_DATABASE: Final = frozenset({"DatabaseName", "DatabaseDescription", "DefaultUserName", "CustomData"})
+_LONGEST_NAME: Final = 60
 _ENCODINGS: Final = {"utf-8", "utf-16", "iso-8859-1", "us-ascii"}
 
 
@@ -122,37 +132,110 @@ def read(file: BinaryIO, _password: Password | None = None) -> Iterator[Found]:
     root = None if tree is None else tree.first("Root")
     if tree is None or root is None:
         raise FileRefused("The file is not XML of KeePass 2: it has no KeePassFile with a Root.")
-    meta = tree.first("Meta")
-    binaries = _Binaries(_all(tree.first("Meta", "Binaries"), "Binary"))
-    bin_ = "" if meta is None else meta.value("RecycleBinUUID")
-    return checked(_groups(root, [], bin_, binaries, []))
+    return checked(_Reader(tree.first("Meta") or _Node("Meta", {})).read(root))
 
 
 def _all(node: _Node | None, name: str) -> list[_Node]:
     return [] if node is None else [one for one in node.inner if one.name == name]
 
 
-def _groups(
-    node: _Node, path: list[str], bin_: str, binaries: _Binaries, about: list[dict[str, Any]]
-) -> Iterator[Found]:
-    """The entries of groups. What a group says of itself, `about`, is kept with the first entry below it."""
-    for group in _all(node, "Group"):
+class _About:
+    """What groups say of themselves: kept with the first entry below them that comes, and told where none does."""
+
+    def __init__(self) -> None:
+        self._waiting: list[dict[str, Any]] = []
+        self._sizes: list[int] = []
+
+    def begin(self, told: str, name: str, said: list[Any]) -> Iterator[Problem]:
+        """A group begins."""
+        about = {"group": name, "inner": said}
+        size = size_besides(about) if said else 0
+        if size is None or sum(self._sizes) + size > MOST_BESIDES:
+            yield Problem(f"{told} has notes that are too large, or that no document can hold; they were left out.")
+        elif said:
+            self._waiting.append(about)
+            self._sizes.append(size)
+
+    def keep_with(self, item: Item) -> None:
+        """Keep with an entry what waits."""
+        if self._waiting and keep_besides(item, {"groups": [*self._waiting]}):
+            self._drop(0)
+
+    def end(self, told: str, depth: int) -> Iterator[Problem]:
+        """A group ends, at the depth at which it began."""
+        if self.depth > depth:
+            self._drop(depth)
+            yield Problem(f"{told} has notes or settings, and no entry that was taken over; they were left out.")
+
+    def _drop(self, depth: int) -> None:
+        del self._waiting[depth:], self._sizes[depth:]
+
+    @property
+    def depth(self) -> int:
+        """How many wait."""
+        return len(self._waiting)
+
+
+class _Reader:
+    """Reads the groups of a file, from the outermost one on."""
+
+    def __init__(self, meta: _Node) -> None:
+        self._bin = meta.value("RecycleBinUUID")
+        self._meta = meta
+        self._binaries = _Binaries(_all(meta.first("Binaries"), "Binary"))
+        self._about = _About()
+        self._seen = 0  # entries, those of the recycle bin aside
+
+    def read(self, root: _Node) -> Iterator[Found]:
+        """The entries of all groups. The outermost one is the database itself, whose name is in no path."""
+        said = [one.as_json() for one in self._meta.inner if one.name in _OF_DATABASE and _is_said(one)]
+        yield from self._about.begin("The database", "", said)
+        for group in _all(root, "Group"):
+            yield from self._group(group, None)
+        if count := len(_all(root, "Entry")):
+            yield Problem(f"The file has entries in no group: {count:,}. They were left out.")
+        yield from self._about.end("The database", 0)
+        if count := len(_all(self._meta.first("CustomIcons"), "Icon")):
+            yield Problem(f"The file has icons of its own: {count:,}. They were left out.")
+        if count := self._binaries.others:
+            yield Problem(f"The file has files that no entry has now: {count:,}. They were left out.")
+
+    def _group(self, group: _Node, within: str | None) -> Iterator[Found]:
         name = group.value("Name")
-        if bin_ and group.value("UUID") == bin_:
-            count = sum(1 for _ in _entries_below(group))
-            if count:
+        if self._bin and group.value("UUID") == self._bin:
+            if count := sum(1 for _ in _entries_below(group)):
                 yield Problem(f"The recycle bin of KeePass was left out: it has {count:,} entries.")
-            continue
-        if said := [one.as_json() for one in group.inner if one.name in _ABOUT and (one.inner or one.text.strip())]:
-            if next(_entries_below(group), None) is None:
-                yield Problem(f"The group {name[:60]!r} has notes and no entries; it was left out.")
-            else:
-                about.append({"group": name, "inner": said})
-        here = [*path, name]
+            elif any(one.name in {"Group", "Notes"} and _is_said(one) for one in group.inner):
+                yield Problem("The recycle bin of KeePass was left out: it has groups or notes.")
+            return
+        here = "" if within is None else inner_folder(within, name)
+        told, depth = f"The group {name[:_LONGEST_NAME]!r}", self._about.depth
+        said = [one.as_json() for one in group.inner if one.name in _OF_GROUP and _is_said(one)]
+        if _means(group, "Times", "Expires") == "true":
+            said += [one.as_json() for one in _all(group, "Times")]
+        yield from self._about.begin(told, name, said)
+        before = self._seen
         for entry in _all(group, "Entry"):
-            # the outermost group is the database itself
-            yield from _entry(entry, folder(*here[1:]), binaries, about)
-        yield from _groups(group, here, bin_, binaries, about)
+            self._seen += 1
+            for found in _entry(entry, here, self._binaries):
+                if isinstance(found, Item):
+                    self._about.keep_with(found)
+                yield found
+        for inner in _all(group, "Group"):
+            yield from self._group(inner, here)
+        if self._about.depth > depth:
+            yield from self._about.end(told, depth)
+        elif self._seen == before and within is not None:
+            yield Problem(f"{told} has no entries; it was left out.")
+
+
+def _is_said(one: _Node) -> bool:
+    """Whether an element says something: a text that is no `null`, or elements in it."""
+    return bool(one.inner) or one.text.strip().lower() not in {"", "null"}
+
+
+def _means(node: _Node, *path: str) -> str:
+    return node.value(*path).strip().lower()
 
 
 def _entries_below(group: _Node) -> Iterator[_Node]:
@@ -161,7 +244,7 @@ def _entries_below(group: _Node) -> Iterator[_Node]:
         yield from _entries_below(inner)
 
 
-def _entry(entry: _Node, within: str, binaries: _Binaries, about: list[dict[str, Any]]) -> Iterator[Found]:
+def _entry(entry: _Node, within: str, binaries: _Binaries) -> Iterator[Found]:
     held_all = [(one.value("Key"), one.first("Value")) for one in _all(entry, "String")]
     if any(held is not None and _is_encrypted(held) for _, held in held_all):
         titles = [held.text for name, held in held_all if name == "Title" and held and not _is_encrypted(held)]
@@ -196,12 +279,10 @@ def _entry(entry: _Node, within: str, binaries: _Binaries, about: list[dict[str,
             item.files.append(found)
     known = {"UUID", "String", "Binary", "Tags", "Times"}
     rest = [one.as_json() for one in entry.inner if one.name not in known and (one.inner or one.text.strip())]
-    times = [one.as_json() for one in (entry.first("Times") or _Node("", {})).inner if one.text.strip()]
-    times = [one for one in times if one["name"] not in {"CreationTime", "LastModificationTime"}]
+    taken = {"CreationTime": item.creation_at, "LastModificationTime": item.modified_at}
+    times = [one for one in (entry.first("Times") or _Node("", {})).inner if one.text.strip()]
+    times = [one.as_json() for one in times if taken.get(one.name) is None]
     kept: dict[str, Any] = ({"entry": rest} if rest else {}) | ({"times": times} if times else {})
-    if about:
-        kept["groups"] = [*about]
-        about.clear()
     identifier = entry.value("UUID") or source_id(within, item.title, item.username, *item.urls)
     yield from problems
     yield sourced(_as_note(item), NAME, identifier, kept)
@@ -212,14 +293,23 @@ class _Binaries:
 
     def __init__(self, stored: list[_Node]) -> None:
         self._stored = {one.attributes.get("ID", ""): one for one in stored}
+        self._named: set[str] = set()
         self._left = 2 * MOST_BYTES  # each byte of a file that is not compressed counts as text and as content
+
+    @property
+    def others(self) -> int:
+        """How many no entry named."""
+        return len(self._stored.keys() - self._named)
 
     def attachment(self, one: _Node) -> FileContent | None:
         """A file of an entry; None where it is missing, damaged, encrypted or too large."""
         held = one.first("Value")
         if held is None:
             return None
-        stored = self._stored.get(held.attributes["Ref"]) if "Ref" in held.attributes else held
+        number = held.attributes.get("Ref")
+        if number is not None:
+            self._named.add(number)
+        stored = held if number is None else self._stored.get(number)
         if stored is None or _is_encrypted(stored) or len(stored.text) > min(2 * MOST_ATTACHMENT, self._left):
             return None
         self._left -= len(stored.text)
@@ -330,5 +420,8 @@ def _csv_item(values: dict[str, str], rest: dict[str, str], _number: int) -> Ite
     if code := values.get("totp", ""):
         _take_otp(item, [Field(label="otp", value=code)])
     item.creation_at, item.modified_at = seconds(values.get("created")), seconds(values.get("modified"))
+    for name, taken in (("created", item.creation_at), ("modified", item.modified_at)):
+        if taken is None and values.get(name):
+            rest[name] = values[name]
     identifier = source_id(values.get("group", ""), item.title, item.username, url)
     return sourced(_as_note(item), CSV_NAME, identifier, dict(rest))

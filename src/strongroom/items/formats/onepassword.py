@@ -21,8 +21,10 @@ from strongroom.items.formats.common import (
     Password,
     Problem,
     checked,
-    folder,
+    fits_besides,
+    inner_folder,
     items_of,
+    keep_besides,
     members,
     named,
     parse_json,
@@ -30,6 +32,7 @@ from strongroom.items.formats.common import (
     source_id,
     sourced,
     text_of,
+    unplaced,
 )
 from strongroom.items.types import (
     CONCEALED,
@@ -136,31 +139,71 @@ def read(file: BinaryIO, _password: Password | None = None) -> Iterator[Found]:
 def _accounts(accounts: list[Any], archive: Archive) -> Iterator[Found]:
     number = 0
     for account in accounts:
+        besides = _Besides("account", _attributes(account))
         for vault in _listed(account, "vaults"):
-            attributes = vault.get("attrs") if isinstance(vault, dict) else None
-            name = attributes.get("name") if isinstance(attributes, dict) else None
-            about = attributes.get("desc") if isinstance(attributes, dict) else None
-            for listed in _listed(vault, "items"):
+            attributes = _attributes(vault)
+            name = attributes.pop("name", None)
+            name = name if isinstance(name, str) else ""
+            of_vault = _Besides("vault", attributes)
+            within = inner_folder("", name)
+            listed = _listed(vault, "items")
+            for one in listed:
                 number += 1
-                raw = listed.get("item", listed) if isinstance(listed, dict) else listed
-                if not isinstance(raw, dict):
-                    yield Problem(f"{named(None, number)} is not an item of 1Password.")
-                    continue
-                title = None
-                try:
-                    title = members(raw.get("overview")).get("title")
-                    if raw.get("trashed") is True or raw.get("state") == "trashed":
-                        yield Problem(f"{named(title, number)} is in the trash of 1Password, and was left out.")
-                        continue
-                    reader = _Reader(copy.deepcopy(raw), archive)
-                    item = reader.read(name if isinstance(name, str) else "")
-                    if isinstance(about, str) and about and item.source is not None:
-                        item.source.rest["vaultDescription"] = about
-                except (msgspec.ValidationError, RecursionError):
-                    yield Problem(f"{named(title, number)} is not an item of 1Password.")
-                    continue
-                yield from reader.problems
-                yield item
+                for found in _item(one, number, within, archive):
+                    if isinstance(found, Item):
+                        besides.keep_with(found)
+                        of_vault.keep_with(found)
+                    yield found
+            yield from of_vault.left_out(f"The vault {name[:60]!r}")
+            if not listed:
+                yield Problem(f"The vault {name[:60]!r} has no items; it was left out.")
+        yield from besides.left_out("An account of the file")
+    if count := archive.count_others("files/"):
+        yield Problem(f"The zip file has files that belong to no item that was read: {count:,}. They were left out.")
+
+
+def _attributes(holder: Any) -> dict[str, Any]:
+    """What an account or a vault says of itself."""
+    found = holder.get("attrs") if isinstance(holder, dict) else None
+    return {**found} if isinstance(found, dict) else {}
+
+
+class _Besides:
+    """What an account or a vault says of itself: kept with its first item."""
+
+    def __init__(self, name: str, attributes: dict[str, Any]) -> None:
+        self._fits = fits_besides(attributes)
+        self._attributes = _pruned(attributes) if self._fits else attributes
+        self._name = name
+
+    def keep_with(self, item: Item) -> None:
+        """Keep it, unless it is kept already."""
+        if self._attributes and self._fits and keep_besides(item, {self._name: self._attributes}):
+            self._attributes = {}
+
+    def left_out(self, holder: str) -> Iterator[Problem]:
+        """A sentence where it is not kept."""
+        yield from unplaced(holder, self._attributes, ())
+
+
+def _item(listed: Any, number: int, within: str, archive: Archive) -> Iterator[Found]:
+    raw = listed.get("item", listed) if isinstance(listed, dict) else listed
+    if not isinstance(raw, dict):
+        yield Problem(f"{named(None, number)} is not an item of 1Password.")
+        return
+    title = None
+    try:
+        title = members(raw.get("overview")).get("title")
+        if raw.get("trashed") is True or raw.get("state") == "trashed":
+            yield Problem(f"{named(title, number)} is in the trash of 1Password, and was left out.")
+            return
+        reader = _Reader(copy.deepcopy(raw), archive)
+        item = reader.read(within)
+    except (msgspec.ValidationError, RecursionError):
+        yield Problem(f"{named(title, number)} is not an item of 1Password.")
+        return
+    yield from reader.problems
+    yield item
 
 
 def _listed(value: Any, name: str) -> list[Any]:
@@ -178,7 +221,7 @@ class _Reader:
         self._item = _CATEGORIES.get(self._category, Note)()
         self.problems: list[Problem] = []
 
-    def read(self, vault: str) -> Item:
+    def read(self, within: str) -> Item:
         raw, item = self._raw, self._item
         overview, details = members(raw.get("overview")), members(raw.get("details"))
         item.title = text_of(overview.pop("title", None))
@@ -186,9 +229,13 @@ class _Reader:
         urls = [text_of(members(one).get("url")) for one in items_of(overview.get("urls"))]
         item.urls = list(dict.fromkeys(one for one in [text_of(overview.pop("url", None)), *urls] if one))
         item.notes = text_of(details.pop("notesPlain", None))
-        item.favorite = bool(raw.pop("favIndex", 0))
-        item.creation_at, item.modified_at = seconds(raw.pop("createdAt", None)), seconds(raw.pop("updatedAt", None))
-        item.folders = [folder(vault)] if vault else []
+        item.favorite = bool(raw.get("favIndex", 0))
+        item.creation_at, item.modified_at = seconds(raw.get("createdAt")), seconds(raw.get("updatedAt"))
+        said = {"createdAt": item.creation_at, "updatedAt": item.modified_at, "favIndex": int(item.favorite)}
+        for name, value in said.items():
+            if raw.get(name) == value:
+                raw.pop(name, None)
+        item.folders = [within] if within else []
         if raw.get("state") == "archived":
             item.tags.append("archived")
         self._login_fields(details)
@@ -212,7 +259,7 @@ class _Reader:
                 kind = CONCEALED if field.get("fieldType") == "P" else STRING
                 label = text_of(field.get("name")) or text_of(field.get("id"))
                 self._item.fields.append(Field(label=label, value=value, type=kind, section="Web form"))
-                continue
+                field.pop("value", None)
             left.append(field)
         if "loginFields" in details:
             details["loginFields"] = left
@@ -233,22 +280,22 @@ class _Reader:
             self._item.files.append(FileContent(name=name, content=content))
 
     def _section(self, section: dict[str, Any]) -> None:
-        title, left = text_of(section.get("title")), []
+        title = text_of(section.get("title"))
         for one in items_of(section.get("fields")):
-            field = members(one)
-            if not self._field(field, title):
-                left.append(field)
-        if "fields" in section:
-            section["fields"] = left
+            self._field(members(one), title)
 
-    def _field(self, field: dict[str, Any], section: str) -> bool:
-        """Take over a field; False where it has to be kept as it is."""
+    def _field(self, field: dict[str, Any], section: str) -> None:
+        """Take over a field: its value is taken out where it has a place, and the kind of the value is left."""
         wrapped = field.get("value")
         if isinstance(wrapped, str):
             wrapped = {"string": wrapped}
-        if not isinstance(wrapped, dict) or len(wrapped) != 1:
-            return False
-        [(kind, value)] = wrapped.items()
+        if isinstance(wrapped, dict) and len(wrapped) == 1:
+            [(kind, value)] = wrapped.items()
+            if self._value(field, section, kind, value):
+                field["value"] = kind
+
+    def _value(self, field: dict[str, Any], section: str, kind: str, value: Any) -> bool:
+        """Take over the value of a field; False where it has to be kept, as far as it was not taken out of it."""
         identifier = text_of(field.get("id"))
         label = text_of(field.get("title")) or identifier
         if kind == "totp" and isinstance(self._item, Login) and self._item.totp is None and isinstance(value, str):
@@ -262,7 +309,8 @@ class _Reader:
             self._attach(value)
             return False
         if kind == "sshKey" and isinstance(value, dict) and isinstance(self._item, SshKey):
-            return self._ssh_key(value)
+            self._ssh_key(value)
+            return False
         if kind == "address" and isinstance(value, dict):
             return self._address(value, label, section)
         text = _text(kind, value)
@@ -273,7 +321,7 @@ class _Reader:
         if kind == "email" and isinstance(value, dict):
             value.pop("email_address", None)
             return not value.get("provider")
-        return True
+        return kind != "date"  # a time, of which the day is shown
 
     def _member(self, identifier: str, text: str) -> bool:
         name = _MEMBERS.get(self._category, {}).get(identifier)
@@ -306,18 +354,18 @@ class _Reader:
             lines = [parts["street"], f"{parts['zip']} {parts['city']}".strip(), parts["state"], parts["country"]]
             text = "\n".join(line for line in lines if line)
             self._item.fields.append(Field(label=label, value=text, section=section))
+            return False
         return True
 
-    def _ssh_key(self, value: dict[str, Any]) -> bool:
+    def _ssh_key(self, value: dict[str, Any]) -> None:
         item, about = self._item, members(value.get("metadata"))
         assert isinstance(item, SshKey)  # noqa: S101 - the caller looked
         if item.private_key:
-            return False
+            return
         item.private_key = text_of(value.pop("privateKey", None))
         item.public_key = text_of(about.pop("publicKey", None))
         item.fingerprint = text_of(about.pop("fingerprint", None))
         item.key_type = item.public_key.partition(" ")[0]
-        return about.keys() <= {"keyType"} and not value.keys() - {"metadata"}
 
 
 def _text(kind: str, value: Any) -> str | None:

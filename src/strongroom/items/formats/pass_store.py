@@ -39,7 +39,7 @@ def _read(name: str, data: bytes | None) -> Found:
         return sourced(Secret(title=title, folders=folders, files=[file]), NAME, name)
     password, _, rest = text.partition("\n")
     item = Login(title=title, folders=folders, password=password.rstrip("\r"))
-    notes = [line for line in rest.splitlines() if not _take(item, line)]
+    notes = [line for line in rest.replace("\r\n", "\n").split("\n") if not _take(item, line)]
     item.notes = "\n".join(notes).strip("\n")
     if not (item.username or item.urls or item.totp or item.fields):
         secret = Secret(title=title, folders=folders, notes=item.notes, value=item.password)
