@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.person import STRONGROOM, Person
+from tests.agent.person import PASSWORD, STRONGROOM, Person
 from tests.support.sampling import some
 
 TITLE = "Gr\u00fc\u00dfe \u65e5\u672c \U0001f511"
@@ -38,6 +38,40 @@ def test_a_full_disk_is_told(ada: Person, words: list[str]) -> None:
             [*STRONGROOM, *words], env=ada.environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert (done.returncode, done.stderr) == (1, FULL)
+
+
+@pytest.mark.production_hashing  # the agent is a true start, with a limit of its own
+def test_a_full_disk_of_the_account_is_told(person: Person) -> None:
+    """A change that cannot be stored: in a sentence, and what is there can still be read."""
+    person.add("Kept", "hunter2")
+    person.lock()
+    shell = 'ulimit -f 600; exec "$@"'  # in KiB, of each file
+    command = ["bash", "-c", shell, "bash", *STRONGROOM, "unlock", "--password", "-"]
+    subprocess.run(command, env=person.environment(), input=f"{PASSWORD}\n".encode(), check=True, capture_output=True)
+    done = person.run("add", "note", "Large", stdin="x" * 1_500_000)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "strongroom: The copy of the account cannot be written: the disk is full, or has a fault.\n"
+    assert person.said("get", "Kept") == "hunter2\n"
+    person.add("Small", "fits")
+
+
+def test_what_is_no_title_and_no_store_is_refused(ada: Person, tmp_path: Path) -> None:
+    """A title of spaces, a directory without entries, and a server that is named as no server can be."""
+    done = ada.run("add", "login", "  ", "password=-", stdin="x")
+    assert (done.returncode, done.stderr) == (2, "strongroom: An item needs a title.\n")
+    (tmp_path / "notes.txt").write_text("x")
+    done = ada.run("import", str(tmp_path))
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"strongroom: {tmp_path} is not a directory of pass: it has no entries.\n",
+    )
+    stranger = Person(tmp_path / "other" / "home", "http://vault.example.com")
+    done = stranger.run("login", "a@b.example", "--server", stranger.url, "--password", "-", stdin="x\n")
+    told = (
+        "The server's address must begin with https://, or the connection can be read on its way; --insecure allows it."
+    )
+    assert (done.returncode, done.stderr) == (2, f"strongroom: {told}\n")
+    stranger.close()
 
 
 def test_an_encoding_without_some_characters(ada: Person) -> None:

@@ -181,7 +181,7 @@ def _checked(raw: Any) -> Item:
     item = Item.from_stored(raw)
     if isinstance(item, Other) and item.problem:
         raise Failed("invalid", item.problem)
-    if not item.title:
+    if not item.title.strip():
         raise Failed("invalid", "An item needs a title.")
     try:
         item.to_stored()

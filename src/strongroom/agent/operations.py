@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 LOCAL: Final = frozenset(
     {"status", "items", "read", "get", "find", "item", "add", "replace", "totp", "conflicts", "resolve"}
 )
+# What SQLite says of the disk that the copy of the account is on.
+_DISK: Final = {
+    "FullError": "the disk is full",
+    "ReadOnlyError": "the disk is read-only",
+    "IOError": "the disk is full, or has a fault",
+}
 _WITHOUT_KEYS: Final = frozenset({"status", "login", "login_with_passkey", "register", "adopt", "recover", "unlock"})
 _UNKNOWN: Final = "The agent does not know this operation."
 LOCK_AFTER: Final = 15 * 60  # seconds without use
@@ -73,8 +79,13 @@ class Operations:
         except OSError as error:
             conversation.fail(Failed("file", f"A file cannot be used: {error.strerror or type(error).__name__}."))
         except Exception as error:  # noqa: BLE001 - its text may hold what was asked for, so only its kind is told
-            self.log.write(f"{operation}: {type(error).__name__}")
-            conversation.fail(Failed("internal_error", f"The agent has a fault of its own ({type(error).__name__})."))
+            kind = type(error).__name__
+            self.log.write(f"{operation}: {kind}")
+            conversation.fail(
+                Failed("file", f"The copy of the account cannot be written: {_DISK[kind]}.")
+                if kind in _DISK
+                else Failed("internal_error", f"The agent has a fault of its own ({kind}).")
+            )
         else:
             conversation.reply(result)
         finally:

@@ -131,7 +131,13 @@ def _login(options: argparse.Namespace) -> int:
     else:
         members["password"] = prompts.secret("Master password", options.password)
         members["security_key"] = options.security_key
-    told = agent_requests.ask(operation, unlocks=False, **members)
+    try:
+        told = agent_requests.ask(operation, unlocks=False, **members)
+    except CommandFailed as failed:  # the client names the parameters of Python
+        message = str(failed).removeprefix("url ").replace("see insecure=True", "--insecure allows it")
+        raise CommandFailed(
+            f"The server's address {message}" if message != str(failed) else message, failed.code
+        ) from None
     done = "Registered" if options.register else "Logged in as"
     sentence = f"{done} {told['email']} at {told['url']}: {_counted(told['items'], 'item')}."
     if options.register:

@@ -152,6 +152,8 @@ def _pass_entries(store: Path) -> Iterator[tuple[str, bytes | None] | Problem]:
         names[:] = sorted(name for name in names if not name.startswith("."))
         found += [Path(folder) / name for name in names if (Path(folder) / name).is_symlink()]
         found += [Path(folder) / leaf for leaf in sorted(leaves) if not leaf.startswith(".")]
+    if not any(path.suffix == ".gpg" for path in found):
+        raise CommandFailed(f"{store} is not a directory of pass: it has no entries.")
     worked, failures = False, 0
     for path in found:
         if path.is_symlink():

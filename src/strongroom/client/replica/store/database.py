@@ -100,7 +100,8 @@ class Database:
                 yield
                 self._db.execute("COMMIT")
             except BaseException:
-                self._db.execute("ROLLBACK")
+                if self._db.in_transaction:  # SQLite itself rolls back where the disk is full
+                    self._db.execute("ROLLBACK")
                 raise
             finally:
                 self._depth -= 1
