@@ -58,8 +58,17 @@ def _login_with_passkey(operations: Operations, request: dict[str, Any], convers
 
 
 def _security_key(conversation: Conversation) -> SecurityKey:
+    def pin() -> str:
+        """A PIN that somebody typed: the key counts every other one as a wrong one, and locks itself."""
+        typed = conversation.ask("pin", "PIN of the security key")
+        if not typed:
+            raise Failed(
+                "no_terminal", "There is no terminal to ask for the PIN of the security key, or none was typed."
+            )
+        return typed
+
     return SecurityKey(
-        pin=lambda: conversation.ask("pin", "PIN of the security key") or "",
+        pin=pin,
         on_touch=lambda: conversation.notice("touch the security key"),
     )
 
