@@ -400,7 +400,7 @@ export const moreTexts = {
     restored: "The server was restored from a backup",
     restoredHint: "Give the password of the time of the backup as the current one.",
     recovery: "Recovery key",
-    hasKey: "A recovery key opens this account if the password is lost. It is on the sheet that you printed.",
+    hasKey: "A recovery key opens this account if the password is lost. It was shown once, when it was made.",
     hasNone: "There is no recovery key. If the password is lost, everything is lost.",
     make: "Make a recovery key",
     makeAnew: "Make a new recovery key",
