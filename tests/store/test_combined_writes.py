@@ -41,6 +41,7 @@ from tests.support.sampling import rounds
 
 ANN = Actor("ann")
 LIMITS = AccountLimits(versions=3)
+OPEN = Sql("SELECT email FROM users WHERE id = :id")
 
 
 def api_key(**limits: Any) -> ApiKey:
@@ -57,7 +58,7 @@ def session(*, ended: bool) -> SessionCheck:
             raise Unauthorized
         return found
 
-    return SessionCheck(Sql("SELECT email FROM users WHERE id = :id"), validate, id="bob" if ended else ANN.user_id)
+    return SessionCheck(OPEN, validate, id="bob" if ended else ANN.user_id)
 
 
 def _raise(*_args: Any) -> Any:
@@ -245,6 +246,12 @@ async def test_history_is_kept_and_trimmed(where: str, clock: Clock) -> None:
             version = chosen
         kept = await node.db.read(store.versions.of_document, ANN.user_id, "d")
         assert [one.version for one in kept] == [20, 8, 7]
+        rows = sorted((await rows_of(where))["versions"], key=lambda row: int(row[2]))
+        assert [row[5] for row in rows] == ["BB" * chosen for chosen in (7, 8, 20)]
+        assert [row[10] for row in rows[:-1]] == [row[8] for row in rows[1:]]  # replaced when the next was written
+        await node.put("d", 21, limits=AccountLimits(versions=1))
+        kept = await node.db.read(store.versions.of_document, ANN.user_id, "d")
+        assert [one.version for one in kept] == [21]
         await node.create("e")
         await node.put("e", 1, limits=AccountLimits(versions=0))
         assert await node.db.read(store.versions.of_document, ANN.user_id, "e") == []
@@ -377,6 +384,22 @@ async def test_a_session_that_has_ended_writes_nothing(where: str, clock: Clock)
         assert [isinstance(outcome, Unauthorized) for outcome in outcomes] == [True, True, False, False], outcomes
         rows = {row[1]: row[6] for row in (await rows_of(where))["documents"]}
         assert rows == {"d": 1, "b": 1, "c": 1}
+        await require_booked(where)
+
+
+@runs
+async def test_what_is_undone_is_undone_whole(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that were written before the fault do not stay, of one write or of many; each is then run by itself."""
+    if "://" in where:
+        pytest.skip("it is one statement there")
+    fails = "UPDATE ledgers SET clock = NULL WHERE user_id = ?1 AND ?2 + ?3 + ?4 > 0"
+    monkeypatch.setattr(on_sqlite, "_BOOK", fails)
+    async with nodes(where, clock, "v") as (node, _):
+        await node.create("a")
+        await asyncio.gather(node.create("b"), node.create("c"), node.put("a", 1))
+        assert node.combined[True] == 0
+        assert {row[1]: row[6] for row in (await rows_of(where))["documents"]} == {"a": 2, "b": 1, "c": 1}
+        assert [row[1:3] for row in (await rows_of(where))["versions"]] == [("a", 1)]
         await require_booked(where)
 
 

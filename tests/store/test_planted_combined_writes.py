@@ -61,7 +61,7 @@ FAULTS = {
     ),
     "history is not trimmed": Fault(
         Change("_REPLACE", "stored.version >", "-1 >"),
-        Change("_TRIM", "uid = ?2 AND version <=", "uid = ?2 AND -version >"),
+        Change("_BEYOND", "OFFSET ?3", "OFFSET ?3 + 1"),
         tests.test_history_is_kept_and_trimmed,
     ),
     "a quota of documents does not hold": Fault(

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     import apsw
 
 _DOCUMENT: Final = columns(Document)
+_CONTENT: Final = _DOCUMENT.removeprefix("uid, ")
+_AS_TEXT: Final = _CONTENT.replace("data, hmac", "CAST(data AS TEXT), CAST(hmac AS TEXT)")
 _LEDGER: Final = "SELECT clock, documents, bytes FROM ledgers WHERE user_id = ?1 AND importing = 0"
 _KEYRING: Final = "SELECT version FROM keyrings WHERE user_id = ?1"
 _KEPT: Final = "SELECT coalesce(sum(kept), 0) FROM vaults WHERE user_id = ?1"
@@ -35,13 +37,18 @@ _INSERT: Final = f"""
 """
 _RETAIN: Final = f"""
     INSERT INTO versions (user_id, {_DOCUMENT}, replaced_at)
-    SELECT user_id, {_DOCUMENT.replace("data, hmac", "CAST(data AS TEXT), CAST(hmac AS TEXT)")}, ?3
-      FROM documents WHERE user_id = ?1 AND uid = ?2
+    SELECT user_id, uid, {_AS_TEXT}, ?3 FROM documents WHERE user_id = ?1 AND uid = ?2
 """
-_TRIM: Final = f"""
-    DELETE FROM versions WHERE user_id = ?1 AND uid = ?2 AND version <= (
-        SELECT version FROM versions WHERE user_id = ?1 AND uid = ?2 ORDER BY version DESC LIMIT 1 OFFSET ?3)
-    RETURNING vault_uid, octet_length(data) + coalesce(octet_length(hmac), 0) + {RETAINED_ROW_BYTES}
+_BEYOND: Final = f"""
+    SELECT uid, rowid, vault_uid, octet_length(data) + coalesce(octet_length(hmac), 0) + {RETAINED_ROW_BYTES}
+      FROM versions WHERE user_id = ?1 AND uid = ?2 ORDER BY version DESC LIMIT -1 OFFSET ?3
+"""
+_DROP: Final = "DELETE FROM versions WHERE rowid = ?1"
+# The row of a version that is dropped takes the one that is retained: half the work of a DELETE and an INSERT.
+_RETAIN_IN: Final = f"""
+    UPDATE versions SET ({_CONTENT}, replaced_at) = (
+        SELECT {_AS_TEXT}, ?3 FROM documents WHERE user_id = ?1 AND uid = ?2)
+     WHERE rowid = ?4
 """
 _REPLACE: Final = """
     UPDATE documents SET data = ?4, hmac = ?5, version = ?6, updated_at = ?7
@@ -119,11 +126,7 @@ def _replace(connection: Any, user_id: str, forms: Any, first: int, documents: i
             return None
     many = connection.cursor().executemany
     if limits.versions:
-        many(_RETAIN, [(user_id, uid, at) for at, uid in enumerate(uids, first)])
-        beyond = [(user_id, one.uid, limits.versions) for one in forms if one.version > limits.versions]
-        for vault, dropped in many(_TRIM, beyond) if beyond else ():
-            at, grown, kept = booked[vault]
-            booked[vault] = at, grown, kept - dropped
+        _retain(many, user_id, forms, first, booked)
     before = connection.total_changes()
     many(
         _REPLACE,
@@ -138,6 +141,23 @@ def _replace(connection: Any, user_id: str, forms: Any, first: int, documents: i
     grown = sum(grown for _, grown, _ in booked.values())
     connection.execute(_BOOK, (user_id, first + len(forms) - 1, documents, size + grown))
     return results
+
+
+def _retain(many: Any, user_id: str, forms: Any, first: int, booked: dict[str, tuple[int, int, int]]) -> None:
+    """Retain documents as they are, and drop the versions that are too many then, also from what is booked."""
+    most = forms[0].limits.versions
+    full = [(user_id, form.uid, most - 1) for form in forms if form.version > most]
+    rows: dict[str, int] = {}
+    for uid, row, vault, size in list(many(_BEYOND, full)) if full else ():
+        at, grown, kept = booked[vault]
+        booked[vault] = at, grown, kept - size
+        if uid in rows:
+            many(_DROP, [(row,)])
+        else:
+            rows[uid] = row
+    retained = [(user_id, form.uid, at) for at, form in enumerate(forms, first)]
+    many(_RETAIN, [one for one in retained if one[1] not in rows])
+    many(_RETAIN_IN, [(*one, rows[one[1]]) for one in retained if one[1] in rows])
 
 
 @lru_cache(maxsize=256)

@@ -141,8 +141,12 @@ class Tx(NotifyingTransaction):
 
     def run_check(self, check: SessionCheck) -> None:
         """Run the query of a session check, and refuse if it does not pass."""
+        check.resolve(self.read_check(check))
+
+    def read_check(self, check: SessionCheck) -> Any:
+        """What the query of a session check finds."""
         row = self._row(check.sql, check.parameters)
-        check.resolve(None if row is None else row[0])
+        return None if row is None else row[0]
 
     async def one(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> Any:
         """The row that the statement gives, or None."""
@@ -204,25 +208,15 @@ class Tx(NotifyingTransaction):
     async def combine(self, user_id: str, groups: Sequence[Sequence[Form]]) -> None:
         """None: here a statement costs no round trip, and those of the actions are as quick."""
 
-    def run_combined(self, user_id: str, groups: Sequence[Sequence[Form]]) -> list[list[Document]] | None:
-        """Write documents of one account, as `combine` of the protocol says, behind a savepoint."""
-        connection, stored = self._connection, []
-        connection.execute("SAVEPOINT combined")
+    def run_combined(self, user_id: str, forms: Sequence[Form]) -> list[Document] | None:
+        """Write documents of one account; None: one is to be refused, and what was written is to be undone."""
         try:
-            for group in groups:
-                documents = combined_writes.run(connection, user_id, group, self.now)
-                if documents is None:
-                    break
-                stored.append(documents)
+            stored: list[Document] | None = combined_writes.run(self._connection, user_id, forms, self.now)
         except (apsw.Error, UnicodeDecodeError):  # the action meets the same, and knows what it means
-            if not connection.in_transaction:  # a full disk or a failed read undoes the whole transaction
+            if not self._connection.in_transaction:  # a full disk or a failed read undoes the whole transaction
                 raise
-        finally:
-            if connection.in_transaction:
-                if len(stored) < len(groups):
-                    connection.execute("ROLLBACK TO combined")
-                connection.execute("RELEASE combined")
-        return stored if len(stored) == len(groups) else None
+            return None
+        return stored
 
     async def pages(
         self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any

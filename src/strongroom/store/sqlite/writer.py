@@ -183,13 +183,15 @@ class Writer:
         """
         connection = self.connection
         tx = self._tx = Tx(connection, self._clock(), self._faults)
-        single = len(batch) == 1
-        savepoints = self._savepoint_batches > 0 and not single
+        savepoints = self._savepoint_batches > 0
         self._savepoint_batches -= savepoints
         try:
-            left = self._execute_combined(batch, tx)
+            left = self._execute_combined(batch, tx, savepoints=savepoints)
         except apsw.Error as error:
             _call_on_loop(batch, self._fail, batch, error)
+            return False
+        if left is None:
+            self._begin_again(batch)
             return False
         for write in left:
             if savepoints:
@@ -206,38 +208,63 @@ class Writer:
                     return False
                 if savepoints:
                     connection.execute("ROLLBACK TO job")
-                elif single:
+                elif len(batch) == 1:
                     connection.execute(ROLLBACK)
                 elif connection.total_changes() != before:
-                    connection.execute(ROLLBACK)
-                    self._savepoint_batches = SAVEPOINT_BATCHES
-                    self._begin(batch)
+                    self._begin_again(batch)
                     return False
             if savepoints:
                 connection.execute("RELEASE job")
         return True
 
-    def _execute_combined(self, batch: list[QueuedWrite], tx: Tx) -> list[QueuedWrite]:
-        """Run writes of documents together, account by account; the writes that are left to be run by themselves."""
+    def _begin_again(self, batch: list[QueuedWrite]) -> None:
+        """Roll back, and run a batch again with savepoints."""
+        self.connection.execute(ROLLBACK)
+        self._savepoint_batches = SAVEPOINT_BATCHES
+        self._begin(batch)
+
+    def _execute_combined(self, batch: list[QueuedWrite], tx: Tx, *, savepoints: bool) -> list[QueuedWrite] | None:
+        """Run writes of documents together, account by account; the writes that are left to be run by themselves.
+
+        None: some of them are to be undone, and there is no savepoint.
+        """
+        connection = self.connection
         groups: dict[tuple[str, type[Any]], dict[str, QueuedWrite]] = {}
         for write in batch:
             if write.form is not None:
                 groups.setdefault((write.owner, type(write.form)), {})[write.form.uid] = write
         done: set[int] = set()
+        found: dict[Any, Any] = {}
         for (owner, _), group in groups.items():
-            writes = [write for write in group.values() if self._passes(write, tx)]
-            done.update(id(write) for write in group.values() if write.error is not None)
+            writes = [write for write in group.values() if self._passes(write, tx, found)]
+            if savepoints:
+                connection.execute("SAVEPOINT combined")
+            before = connection.total_changes()
             if writes and self._run_combined(owner, writes, tx):
                 done.update(map(id, writes))
+            elif savepoints:
+                connection.execute("ROLLBACK TO combined")
+            elif connection.total_changes() != before:
+                return None
+            if savepoints:
+                connection.execute("RELEASE combined")
+            done.update(id(write) for write in group.values() if write.error is not None)
         return [write for write in batch if id(write) not in done] if done else batch
 
-    def _passes(self, write: QueuedWrite, tx: Tx) -> bool:
-        """Whether the session of a write's caller is valid; if not, the refusal is the write's outcome."""
+    def _passes(self, write: QueuedWrite, tx: Tx, found: dict[Any, Any]) -> bool:
+        """Whether the session of a write's caller is valid; if not, the refusal is the write's outcome.
+
+        `found` has what was read for the writes before: one session is read once, for none of them can end it.
+        """
         write.result = write.error = None
-        if write.check is None or write.check.passed:
+        check = write.check
+        if check is None or check.passed:
             return True
         try:
-            tx.run_check(write.check)
+            session = check.sql, *check.parameters.values()
+            if session not in found:
+                found[session] = tx.read_check(check)
+            check.resolve(found[session])
         except Refusal as refusal:
             write.error = refusal
             return False
@@ -248,22 +275,22 @@ class Writer:
         return True
 
     def _run_combined(self, owner: str, writes: list[QueuedWrite], tx: Tx) -> bool:
-        """Run writes of one account together; False if that is undone, because one of them is to be refused.
+        """Run writes of one account together; False if that is to be undone, because one of them is to be refused.
 
         An error that is not SQLite's is the outcome of all of them.
         """
         forms = [write.form for write in writes if write.form is not None]
         try:
-            stored = tx.run_combined(owner, [forms])
+            stored = tx.run_combined(owner, forms)
         except apsw.Error:
             raise
         except Exception as error:  # noqa: BLE001 - stored in the writes for their callers
             for write in writes:
                 write.error = error
-            return True
+            return False
         if stored is None:
             return False
-        for write, form, document in zip(writes, forms, stored[0], strict=True):
+        for write, form, document in zip(writes, forms, stored, strict=True):
             write.result = form.result(document)
             tx.notify(owner, form.vault_uid)
         return True
