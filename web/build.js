@@ -14,8 +14,7 @@ import { gzipSync } from "node:zlib";
 import { build } from "esbuild";
 
 const HERE = dirname(fileURLToPath(import.meta.url));
-const BUDGET = 120; // KB after gzip: all that is loaded until somebody has an account, and can show the list
-const SYNCS = "../js/src/replica/engine.ts";
+const BUDGET = 120; // KB after gzip: all that signing up, logging in, unlocking, the list and syncs need
 // The policy of every page, as src/strongroom/web_release.py sends it: a page has it in its text too.
 const POLICY = [
   "default-src 'none'",
@@ -64,15 +63,16 @@ const inputs = {};
 const worker = await bundle({ entryPoints: { "argon2-worker": "../js/src/argon2/worker.ts" } });
 const workerName = worker.named["argon2-worker.js"];
 const app = await bundle({
-  entryPoints: { app: "src/main.tsx", ...(hasOperator && { operator: "src/operator/main.tsx" }) },
+  entryPoints: { app: "src/main.tsx" },
   splitting: true,
-  plugins: [{ name: "worker", setup: nameWorker }, { name: "at once", setup: loadAtOnce }, { name: "texts", setup: splitTexts }],
+  plugins: [{ name: "worker", setup: nameWorker }, { name: "at once", setup: loadAtOnce }, { name: "later", setup: followFirst }, { name: "texts", setup: splitTexts }],
   inject: options.inject ? [resolve(options.inject)] : [],
 });
+const operator = hasOperator ? await bundle({ entryPoints: { operator: "src/operator/main.tsx" } }) : undefined;
 const texts = await textsOf("src/texts/en.ts");
 const icon = add(hashed("assets/icon.svg", readFileSync(join(HERE, "src/icon.svg"))), readFileSync(join(HERE, "src/icon.svg")));
-add("index.html", page("src/index.html", "app", ""));
-if (hasOperator) add("operator/index.html", page("src/operator/index.html", "operator", "../"));
+add("index.html", page("src/index.html", app, "app", ""));
+if (operator) add("operator/index.html", page("src/operator/index.html", operator, "operator", "../"));
 add("app.webmanifest", `${JSON.stringify(webManifest(), null, 2)}\n`);
 add("licences.txt", licences());
 add("service-worker.js", await serviceWorker());
@@ -130,7 +130,7 @@ async function bundle(more) {
 
 /** Put the hashed name of the Argon2 worker where the client names its file. */
 function nameWorker({ onLoad }) {
-  onLoad({ filter: /\/argon2id\.ts$/ }, ({ path }) => {
+  onLoad({ filter: /\/argon2id\.ts$/, namespace: "file" }, ({ path }) => {
     const [before, after, ...more] = readFileSync(path, "utf-8").split('"./argon2-worker.js"');
     if (after === undefined || more.length) throw new Error(`${path} does not name ./argon2-worker.js once`);
     return { contents: before + JSON.stringify(`./${workerName.replace("assets/", "")}`) + after, loader: "ts" };
@@ -146,6 +146,25 @@ function loadAtOnce({ onResolve }) {
   });
 }
 
+/**
+ * Let every part that is loaded later import the first load, which is there by then.
+ *
+ * So all parts share all of the first load, and esbuild leaves it in one file. Otherwise it makes a file of each set of
+ * modules that the same parts share: some thirty, which compress badly.
+ */
+function followFirst({ onResolve, onLoad, resolve: find }) {
+  const FOUND = Symbol();
+  onResolve({ filter: /./ }, async ({ path, kind, importer, resolveDir, pluginData }) => {
+    if (kind !== "dynamic-import" || pluginData === FOUND) return undefined;
+    const found = await find(path, { kind, importer, resolveDir, pluginData: FOUND });
+    return found.errors.length ? found : { path: relative(HERE, found.path), namespace: "later" }; // the same in every folder
+  });
+  onLoad({ filter: /./, namespace: "later" }, ({ path }) => ({
+    contents: `import ${JSON.stringify(join(HERE, "src/app.tsx"))};\nexport * from ${JSON.stringify(join(HERE, path))};`,
+    resolveDir: HERE,
+  }));
+}
+
 /** Take src/texts/en.ts once for each file beside it, so that every part of it is loaded only where it is used. */
 function splitTexts({ onResolve }) {
   onResolve({ filter: /^\.\/en\.js$/ }, ({ importer, resolveDir }) => ({ path: join(resolveDir, "en.ts"), suffix: `?${basename(importer)}` }));
@@ -158,9 +177,8 @@ async function textsOf(path) {
 }
 
 /** A page from its template: names of files, and texts. `up` leads from the page to the app's folder. */
-function page(template, entry, up) {
+function page(template, { named, outputs }, entry, up) {
   const escaped = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
-  const { named, outputs } = app;
   const links = [];
   if (named[`${entry}.css`]) links.push(`<link rel="stylesheet" href="${up}${named[`${entry}.css`]}">`);
   for (const part of needed(outputs, named[`${entry}.js`])) if (part !== named[`${entry}.js`]) links.push(`<link rel="modulepreload" href="${up}${part}">`);
@@ -239,15 +257,9 @@ function weigh() {
     console.log(`${name.padEnd(24)} ${(bytes / 1000).toFixed(1).padStart(6)} KB gz${most === undefined ? "" : ` of ${most}`}`);
     return most === undefined || bytes <= most * 1000;
   };
-  const loadedBy = (entry) => [app.named[`${entry}.js`], app.named[`${entry}.css`]].filter(Boolean);
-  const first = [...new Set([...needed(app.outputs, app.named["app.js"]), ...loadedBy("app")])];
-  const good = tell("first load", gzipped(["index.html", workerName, icon, ...first]), options.inject ? undefined : BUDGET);
-  const syncs = Object.keys(app.outputs).find((path) => app.outputs[path].entryPoint === SYNCS);
-  tell("syncs", gzipped([...needed(app.outputs, syncs)].filter((name) => !first.includes(name))));
-  if (hasOperator) {
-    const operator = [...new Set([...needed(app.outputs, app.named["operator.js"]), ...loadedBy("operator")])];
-    tell("operator's page", gzipped(["operator/index.html", icon, ...operator]));
-  }
+  const loadedBy = ({ outputs, named }, entry) => [...needed(outputs, named[`${entry}.js`]), named[`${entry}.css`]].filter(Boolean);
+  const good = tell("first load", gzipped(["index.html", workerName, icon, ...loadedBy(app, "app")]), options.inject ? undefined : BUDGET);
+  if (operator) tell("operator's page", gzipped(["operator/index.html", icon, ...loadedBy(operator, "operator")]));
   tell("all files", gzipped([...files.keys()]));
   return good;
 }

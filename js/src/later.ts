@@ -9,3 +9,5 @@ export const passwords = () => import("./passwords.js");
 export const saved = () => import("./saved.js");
 /** The place of a replica in a browser. */
 export const indexedDb = () => import("./replica/indexedDb.js");
+/** What a replica needs after it was opened and shown: syncs, and what comes of them. */
+export const engine = () => import("./replica/engine.js");

@@ -3,7 +3,7 @@ import { type Client, coreOf } from "../client.js";
 import type { CodeOptions } from "../factors.js";
 import { Invalid, Locked } from "../errors.js";
 import { checkedText } from "../format/encoding.js";
-import { indexedDb, passwords } from "../later.js";
+import { engine, indexedDb, passwords } from "../later.js";
 import { type Document, Scope } from "../operations/documents.js";
 import type { Value, ValueType } from "../operations/valueTypes.js";
 import { checkedType } from "../vaults.js";
@@ -42,8 +42,6 @@ export interface Undecided {
   readonly blobConflicts: readonly BlobConflict[];
   readonly refused: readonly RefusedChange[];
 }
-
-const engine = () => import("./engine.js");
 
 /** The place of a replica: that of a name is a database of this browser. */
 async function placeOf(given: string | ReplicaPlace): Promise<ReplicaPlace> {

@@ -9,7 +9,7 @@ import { deriveKey } from "../format/keys.js";
 import { checkedVaultName } from "../format/names.js";
 import { type Key, primitives } from "../format/primitives.js";
 import { openBlob } from "../format/seal.js";
-import { rare } from "../later.js";
+import { engine, rare } from "../later.js";
 import { type Core, newUid } from "../operations/core.js";
 import { Scope } from "../operations/documents.js";
 import { countGap, requireDirectory } from "../operations/keyrings.js";
@@ -40,7 +40,7 @@ export async function openLocal(core: Core, storage: Storage): Promise<Local> {
     // Another tab has compared everything with a restored server: this one goes on with that server too.
     store.listen((changed) => {
       if (changed.length || store.isClosed) return;
-      const follow = async (): Promise<unknown> => (await import("./engine.js")).updateDevice(local);
+      const follow = async (): Promise<unknown> => (await engine()).updateDevice(local);
       store.open().alone("sync", follow).catch(() => undefined); // then the next sync does it
     });
     // A newer keyring is kept at once: after a restore, the keys in it may be nowhere else.
@@ -84,7 +84,7 @@ export async function storeKeys(core: Core, tables: Tables): Promise<void> {
   const before = await tables.fact("keyring");
   if (!ring || sealed === undefined || !descriptor || email === undefined || sealed === before) return;
   const version = Number((await tables.fact("keyring version")) ?? 0);
-  if (version > ring.version) return (await import("./engine.js")).useNewer(core, tables, before ?? "");
+  if (version > ring.version) return (await engine()).useNewer(core, tables, before ?? "");
   must(version !== ring.version, TWO_KEYRINGS);
   const [known, identities] = [await tables.fact("identity"), await ring.identityChecks()];
   must(known === undefined || identities.includes(known), OLD_KEYS);
