@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 from playwright.sync_api import Page, Route, expect
 
+from strongroom.items import Login
 from strongroom.items.types import Field
 from tests.contract.harness import on_a_file
 from tests.support.web_app import Pages, check_accessibility, screenshot
@@ -235,6 +238,45 @@ def test_names_of_the_language_are_names(person: Person, pages: Pages) -> None:
     page.route("**/auth/events*", rename)
     settings(page, "activity")
     expect(page.get_by_role("cell", name="constructor").first).to_be_visible()
+
+
+@on_a_file
+def test_an_export_of_a_selection(person: Person, pages: Pages) -> None:
+    """What is selected, and nothing else, is written to a file, after a warning. That part is loaded only then."""
+    for title in ("one", "two", "three"):
+        person.login_item(title, password=f"secret of {title}")
+    person.client.items("Other", create=True).create(Login(title="four", password="secret of four"))
+    page = person.log_in(pages)
+    for title in ("one", "three", "four"):
+        row(page, title).click(modifiers=["Control"])
+    expect(page.get_by_text("3 selected")).to_be_visible()
+    page.get_by_role("toolbar").get_by_role("button", name="More").click()
+    loaded = _scripts(page)
+    page.get_by_role("menuitem", name="Export").click()
+    dialog = page.get_by_role("dialog", name="Export 3 items")
+    expect(dialog).to_contain_text("The file is not encrypted")
+    assert len(_scripts(page)) > len(loaded)
+    check_accessibility(page)
+    screenshot(page, "export-selection")
+    dialog.get_by_label("Format").select_option("cxf")
+    dialog.get_by_label("Format").select_option("bitwarden")
+    with page.expect_download() as download:
+        dialog.get_by_role("button", name="Write the file").click()
+    exported = json.loads(download.value.path().read_text("utf-8"))
+    folders = {one["id"]: one["name"] for one in exported["folders"]}
+    found = {one["name"]: (one["login"]["password"], folders[one["folderId"]]) for one in exported["items"]}
+    assert found == {
+        "one": ("secret of one", "Personal"),
+        "three": ("secret of three", "Personal"),
+        "four": ("secret of four", "Other"),
+    }
+    expect(dialog).to_have_count(0)
+
+
+def _scripts(page: Page) -> set[str]:
+    """The scripts that a page has loaded."""
+    names: list[str] = page.evaluate("performance.getEntriesByType('resource').map(({ name }) => name)")
+    return {name for name in names if name.endswith(".js")}
 
 
 def _focused(page: Page) -> str:

@@ -2,11 +2,8 @@
 import { items } from "@strongroom/client/items";
 import { PasswordNeeded } from "@strongroom/client/items/errors";
 // Not from the module above: the first load has that one, and needs no formats.
-import {
-  guessFormat, makePlan, READ_FORMATS, type ReadFormat, readItems, WRITE_FORMATS, type WriteFormat, writeItems,
-} from "@strongroom/client/items/formats/table";
+import { guessFormat, makePlan, READ_FORMATS, type ReadFormat, readItems } from "@strongroom/client/items/formats/table";
 import type { Plan } from "@strongroom/client/items/formats/plan";
-import type { ReplicaVault } from "@strongroom/client/replica";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { PasswordField } from "../components/passwordField.js";
@@ -20,7 +17,8 @@ import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
 import { moreTexts } from "../texts/later.js";
 import { useAction } from "./action.js";
-import { chooseFile, saveFile } from "./files.js";
+import { type Exported, ExportForm, inFolder } from "./exportForm.js";
+import { chooseFile } from "./files.js";
 import { Fault } from "./frame.js";
 
 const AT_ONCE = 200; // items in one transaction
@@ -138,40 +136,23 @@ function Preview({ plan }: { plan: Plan }) {
 function Export() {
   const found = useStore(vaults);
   const [vault, setVault] = useState("");
-  const [format, setFormat] = useState<WriteFormat>("bitwarden");
-  const [done, setDone] = useState<number>();
-  const action = useAction();
-  const write = async (): Promise<void> => {
+  const gather = async (told: (count: number) => void): Promise<readonly Exported[]> => {
     const chosen = found.filter(({ uid }) => !vault || uid === vault);
-    const all: (readonly [string, Parameters<typeof writeItems>[1] extends Iterable<readonly [string, infer I]> ? I : never])[] = [];
-    try {
-      for (const one of chosen) {
-        for await (const document of items(one)) {
-          all.push([document.uid, chosen.length > 1 ? inFolder(document.value, one) : document.value]);
-          if (all.length % AT_ONCE === 0) (putOff(), setDone(all.length));
-        }
+    const all: Exported[] = [];
+    for (const one of chosen) {
+      for await (const document of items(one)) {
+        all.push([document.uid, chosen.length > 1 ? inFolder(document.value, one.name) : document.value]);
+        if (all.length % AT_ONCE === 0) (putOff(), told(all.length));
       }
-      saveFile(moreTexts.transfer.fileName(format), new Blob([await writeItems(format, all)], { type: "application/json" }));
-    } finally {
-      setDone(undefined);
     }
+    return all;
   };
   return (
     <div class="stack narrow">
       <p class="muted">{moreTexts.transfer.outWhat}</p>
-      <Select label={moreTexts.transfer.format} value={format} onChange={setFormat} choices={WRITE_FORMATS.map((one) => [one, moreTexts.transfer.formats[one]] as const)} />
-      <Select label={moreTexts.transfer.which} value={vault} onChange={setVault} choices={[["", moreTexts.transfer.all] as const, ...found.map(({ uid, name }) => [uid, name] as const)]} />
-      <Fault>{action.fault}</Fault>
-      <p class="warningBox">{moreTexts.transfer.plain}</p>
-      <div class="row"><Button icon="download" isBusy={action.isBusy} onClick={() => void action.run(write)}>{moreTexts.transfer.write}</Button></div>
-      {done !== undefined && <Progress label={moreTexts.transfer.progress(done, undefined)} />}
+      <ExportForm gather={gather}>
+        <Select label={moreTexts.transfer.which} value={vault} onChange={setVault} choices={[["", moreTexts.transfer.all] as const, ...found.map(({ uid, name }) => [uid, name] as const)]} />
+      </ExportForm>
     </div>
   );
-}
-
-/** An item with the name of its vault as its outermost folder, as the command line exports several vaults. */
-function inFolder<I extends { readonly folders?: readonly string[] | undefined }>(item: I, { name }: ReplicaVault): I {
-  const outer = name.replace(/%/g, "%25").replace(/\//g, "%2F");
-  const folders = item.folders?.length ? item.folders.map((folder) => `${outer}/${folder}`) : [outer];
-  return { ...item, folders };
 }

@@ -1,5 +1,5 @@
 // Actions on all items that are selected.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Confirm } from "../components/confirm.js";
 import { Dialog } from "../components/dialog.js";
@@ -7,6 +7,7 @@ import { IconButton } from "../components/iconButton.js";
 import { Menu } from "../components/menu.js";
 import { Progress } from "../components/progress.js";
 import { TextField } from "../components/textField.js";
+import { tell } from "../state/notices.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
 import { moreTexts } from "../texts/later.js";
@@ -19,7 +20,7 @@ const ASKED_FROM = 5; // so many are not deleted without a question
 
 /** The bar above the list while something is selected. */
 export function BulkBar({ chosen, onAll }: { chosen: readonly Entry[]; onAll: () => void }) {
-  const [asked, setAsked] = useState<"move" | "tag" | "untag" | "delete">();
+  const [asked, setAsked] = useState<"move" | "tag" | "untag" | "export" | "delete">();
   const busy = useStore(working);
   const clear = (): void => selection.set(new Set());
   const remove = (): void => {
@@ -42,10 +43,12 @@ export function BulkBar({ chosen, onAll }: { chosen: readonly Entry[]; onAll: ()
           { label: isFavorite ? moreTexts.items.unfavorite : moreTexts.items.favorite, icon: "star", run: () => void changeItems(chosen, (item) => ({ ...item, favorite: !isFavorite }), isFavorite ? moreTexts.items.unfavorited : moreTexts.items.favorited) },
           { label: moreTexts.items.addTag, icon: "add", run: () => setAsked("tag") },
           { label: moreTexts.items.removeTag, icon: "close", run: () => setAsked("untag") },
+          { label: moreTexts.items.export, icon: "download", run: () => setAsked("export") },
         ]}
       />
       {asked === "move" && <MoveDialog entries={chosen} onClose={() => setAsked(undefined)} />}
       {(asked === "tag" || asked === "untag") && <TagDialog chosen={chosen} isAdded={asked === "tag"} onClose={() => setAsked(undefined)} />}
+      {asked === "export" && <Export chosen={chosen} onClose={() => setAsked(undefined)} />}
       {asked === "delete" && (
         <Confirm title={moreTexts.items.deleteManyTitle(chosen.length)} action={texts.common.delete} isDanger onConfirm={remove} onClose={() => setAsked(undefined)}>
           <p>{moreTexts.items.deleteManyWhat}</p>
@@ -53,6 +56,18 @@ export function BulkBar({ chosen, onAll }: { chosen: readonly Entry[]; onAll: ()
       )}
     </div>
   );
+}
+
+/** The dialogue of an export, which is loaded only now. */
+function Export(props: { chosen: readonly Entry[]; onClose: () => void }) {
+  const [loaded, setLoaded] = useState<typeof import("./exportDialog.js")>();
+  useEffect(() => {
+    import("./exportDialog.js").then(setLoaded, () => {
+      tell(texts.errors.Unreachable, { kind: "fault" });
+      props.onClose();
+    });
+  }, []);
+  return loaded ? <loaded.ExportDialog {...props} /> : null;
 }
 
 /** A tag for all that are selected, or one less. */

@@ -770,6 +770,7 @@ export const moreTexts = {
     selectedActions: "Actions on what is selected",
     selectAll: "Select all in this list",
     clearSelection: "Select nothing",
+    exportTitle: (count: number) => `Export ${counted(count, "item", "items")}`,
     addTag: "Add a tag",
     removeTag: "Remove a tag",
     export: "Export",
