@@ -1,6 +1,7 @@
 // What a test does with replicas in a browser: two tabs, a database that is deleted, what is in IndexedDB.
 import { Client } from "../src/client.js";
 import { deleteReplica, keepMine, openReplica, type Replica } from "../src/replica.js";
+import { localOf } from "../src/replica/replica.js";
 import { hashCheaply } from "./cheapHashing.js";
 
 hashCheaply();
@@ -185,6 +186,29 @@ export async function unpack(): Promise<void> {
   };
   (await done(request)).close();
 }
+
+/** The records with kept contents, and where they lie; with `change`, they are written as it makes them. */
+async function boxes(change?: (records: { box: Uint8Array }[]) => void): Promise<number> {
+  const { storage } = localOf(here()).store;
+  const found = (await storage.list("facts")).filter((one) => typeof one === "object") as { vault: string; uid: string; box: Uint8Array }[];
+  change?.(found);
+  if (change) await storage.write(found.map((one) => [["facts", one.vault, one.uid], one]));
+  return found.length;
+}
+
+/** The number of boxes with kept contents, once it is this. */
+export async function boxed(count: number): Promise<number> {
+  while ((await boxes()) !== count) await new Promise((go) => setTimeout(go, 20));
+  return count;
+}
+
+/** Exchange two boxes with kept contents, and change a byte of the third. */
+export const spoil = (): Promise<number> =>
+  boxes(([one, other, third]) => {
+    if (!one || !other || !third) throw new Error("there are not enough boxes");
+    [one.box, other.box] = [other.box, one.box];
+    third.box[100] = (third.box[100] ?? 0) ^ 1;
+  });
 
 /** What the storage of the page holds besides, as text. */
 export const besides = (): string => JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]);

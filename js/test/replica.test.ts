@@ -71,6 +71,29 @@ test("a store of a vault follows every collection of it, and no other vault", ()
     await until(() => found() === "items two");
   }));
 
+test("a store shows what is read so far in steps that double, and never less than it has shown", () =>
+  withReplica(async (replica) => {
+    const notes = await notesOf(replica);
+    await notes.createMany(Array.from({ length: 300 }, (_, at) => `note ${at}`));
+    const local = localOf(replica);
+    const parts = local.parts.bind(local);
+    local.parts = async function* (scope) {
+      const all = [];
+      for await (const { documents } of parts(scope)) all.push(...documents);
+      for (let at = 0; at < all.length; at += 10) yield { documents: all.slice(at, at + 10), isKept: false };
+    };
+    const store = notes.live();
+    const shown: [number, boolean][] = [];
+    const look = (): void => void shown.push([store.getSnapshot().documents.length, store.getSnapshot().isReady]);
+    const stop = store.subscribe(look);
+    await until(() => store.getSnapshot().isReady);
+    assert.deepEqual(shown, [[100, false], [200, false], [300, true]]);
+    stop();
+    store.subscribe(look); // everything is read again
+    await until(() => shown.length > 3);
+    assert.deepEqual(shown.slice(3), [[300, true]]);
+  }));
+
 test("what is not sent can be read: new documents, changes and deletions, and nothing once it is sent", () =>
   withReplica(async (replica) => {
     const notes = await notesOf(replica);
@@ -114,9 +137,9 @@ test("a store that nobody follows any more forgets what it has shown when the cl
     assert.deepEqual([all.getSnapshot().documents[0]?.value, one.getSnapshot().document?.value], ["one", "one"]);
     // Another one reads, and nobody follows it, when the client is locked.
     const local = localOf(replica);
-    const iterate = local.iterate.bind(local);
-    local.iterate = async function* (scope) {
-      yield* iterate(scope);
+    const parts = local.parts.bind(local);
+    local.parts = async function* (scope) {
+      yield* parts(scope);
       await client.lock();
     };
     const late = notes.live();

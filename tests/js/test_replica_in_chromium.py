@@ -107,6 +107,59 @@ def test_many_documents_take_few_requests(server: Server, browser: tuple[Page, s
     assert len(again.call("found", "note")) == many
 
 
+def test_contents_that_were_opened_are_kept_for_the_next_start(
+    server: Server, browser: tuple[Page, str], tmp_path: Path
+) -> None:
+    """A tab that is opened again decrypts a few boxes, not every document.
+
+    What has changed since, or was tampered with, is opened from its row. Nothing is readable; it goes with its vault.
+    """
+    page, url = browser
+    email, address, many = unique_email(), f"http://localhost:{server.port}", 600
+    with Client(address) as client:
+        client.register(email, PASSWORD)
+        notes = client.vault("v", create=True).collection("notes")
+        made = [one.document for one in notes.create_many(f"{CANARY} {number}" for number in range(many))]
+        first = Tab(page, url, "replica")
+        first.call("begin", address, email, PASSWORD, "")
+        first.call("sync")
+        first.call("live")
+        assert len(first.call("shown", many)) == many
+        assert first.call("boxed", 3) == 3
+        second = Tab(page, url, "replica")
+        second.call("begin", address, email, PASSWORD, "")
+        second.call("counted")
+        second.call("live")
+        assert len(second.call("shown", many)) == many
+        asked = second.call("counted")
+        assert max(asked.get(name, 0) for name in ("digest", "verify", "deriveBits", "decrypt")) < many / 20
+        for tab in (first, second):
+            tab.crash()
+        notes.replace(made[0], "changed")
+        notes.delete(made[1])
+        third = Tab(page, url, "replica")
+        third.call("begin", address, email, PASSWORD, "")
+        assert third.call("sync") == [2, 0]
+        third.call("live")
+        expected = sorted(["changed", *(f"{CANARY} {number}" for number in range(2, many))])
+        until(lambda: sorted(third.call("shown", many - 1)) == expected, "what has changed since")
+        third.crash()
+        fourth = Tab(page, url, "replica")
+        fourth.call("begin", address, email, PASSWORD, "")
+        assert fourth.call("spoil") == 3
+        fourth.call("counted")
+        fourth.call("live")
+        assert sorted(fourth.call("shown", many - 1)) == expected
+        assert fourth.call("counted")["verify"] >= many - 1
+        assert_not_on_disk(tmp_path / "browser", [CANARY])
+        client.vault("v").delete()
+        fifth = Tab(page, url, "replica")
+        fifth.call("begin", address, email, PASSWORD, "")
+        fourth.crash()
+        fifth.call("sync")
+        assert fifth.call("boxed", 0) == 0
+
+
 def test_a_transaction_that_the_browser_aborts(server: Server, browser: tuple[Page, str]) -> None:
     """The sync fails, nothing is half written, the storage is not taken for lost, and the next sync brings all."""
     page, url = browser

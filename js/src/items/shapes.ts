@@ -109,7 +109,8 @@ export function fromStored(raw: unknown): Item {
   const known = isType(type) ? SHAPES[type] : COMMON_SHAPE;
   let problem = typeof named === "string" ? "" : "The document is no item: it has no type.";
   try {
-    const members = read(known, without(raw, "type"), "$");
+    const { type: _, ...rest } = raw;
+    const members = read(known, rest, "$");
     if (isType(type)) return { type, ...members } as Item;
     const common = Object.fromEntries(Object.entries(members).filter(([name]) => COMMON_SHAPE.has(name)));
     return problem ? other(raw, type, problem, common) : other(raw, type, "", common);
@@ -169,24 +170,27 @@ export function oneTimeCode(raw: unknown): OneTimeCode {
   return Object.fromEntries(Object.entries(found).filter(([name]) => ONE_TIME_CODE.has(name)));
 }
 
-/** What an object holds, in the order of its shape; unknown members behind it. */
+/** What an object holds, in the order of its shape; unknown members behind it. It is called for every item of a list. */
 function read(known: Shape, raw: Raw, place: string): Raw {
-  const found: [string, unknown][] = [];
-  const plain: [string, unknown][] = [];
+  const found: Record<string, unknown> = {};
+  let fault: unknown; // of a plain member: those of inner objects are told first
   for (const [name, { kind }] of known) {
     const value = memberOf(raw, name) ?? undefined; // null is the same as no member
     if (value === undefined) continue;
-    if (typeof kind === "string") plain.push([name, value]);
-    else found.push([name, readMember(kind, value, `${place}.${name}`)]);
+    if (typeof kind !== "string") {
+      found[name] = readMember(kind, value, `${place}.${name}`);
+      continue;
+    }
+    try {
+      found[name] = plainValue(kind, value, place, name);
+    } catch (misfit) {
+      fault ??= misfit;
+    }
   }
-  for (const [name, value] of plain) found.push([name, plainValue(kindOf(known, name), value, `${place}.${name}`)]);
-  const order = new Map(found);
-  const inOrder = [...known.keys()].filter((name) => order.has(name)).map((name) => [name, order.get(name)]);
+  if (fault) throw fault;
   const extra = Object.entries(raw).filter(([name, value]) => !known.has(name) && value !== undefined);
-  return Object.fromEntries([...inOrder, ...extra]) as Raw;
+  return extra.length ? { ...found, ...Object.fromEntries(extra) } : found;
 }
-
-const kindOf = (known: Shape, name: string): Kind => (known.get(name) as Member).kind;
 
 function readMember({ shape: inner, listed }: Inner, value: unknown, place: string): unknown {
   if (!listed) return readInner(inner, value, place);
@@ -203,29 +207,35 @@ function readInner(inner: Shape, value: unknown, place: string): Raw {
 const pythonName = (value: unknown): string =>
   Array.isArray(value) ? "list" : value === null || value === undefined ? "NoneType" : jsonName(value);
 
+const JSON_NAMES: Readonly<Record<string, string>> = { string: "str", boolean: "bool", bigint: "int" };
+
 /** What JSON calls the type of a value, as in the messages of the Python client. */
 function jsonName(value: unknown): string {
   if (value === null || value === undefined) return "null";
   if (Array.isArray(value)) return "array";
   if (typeof value === "number") return Number.isInteger(value) ? "int" : "float";
-  return { string: "str", boolean: "bool", bigint: "int" }[typeof value as string] ?? "object";
+  return JSON_NAMES[typeof value] ?? "object";
 }
 
-function plainValue(kind: Kind, value: unknown, place: string): unknown {
+/** The value of a member that is no object of its own shape; Misfit where it does not fit. */
+function plainValue(kind: Kind, value: unknown, place: string, name: string): unknown {
+  const at = (): string => `${place}.${name}`;
   if (kind === "strs" || kind === "objects") {
-    if (!Array.isArray(value)) throw misfit("array", value, place);
+    if (!Array.isArray(value)) throw misfit("array", value, at());
     const inner = kind === "strs" ? "str" : "object";
-    for (const [at, entry] of value.entries()) plainValue(inner, entry, `${place}[${at}]`);
+    for (let one = 0; one < value.length; one += 1) {
+      if (jsonName(value[one]) !== inner) throw misfit(inner, value[one], `${at()}[${one}]`);
+    }
     return value;
   }
   const wanted = kind === "int | null" ? "int" : kind;
   if (kind === "bytes") {
-    if (typeof value !== "string") throw misfit("bytes", value, place);
+    if (typeof value !== "string") throw misfit("bytes", value, at());
     const spelled = normalBase64(value);
-    if (spelled === undefined) throw new Misfit(`Invalid base64 encoded string - at \`${place}\``);
+    if (spelled === undefined) throw new Misfit(`Invalid base64 encoded string - at \`${at()}\``);
     return spelled;
   }
-  if (jsonName(value) !== wanted) throw misfit(kind as string, value, place);
+  if (jsonName(value) !== wanted) throw misfit(kind as string, value, at());
   return value;
 }
 

@@ -384,8 +384,13 @@ export async function recordWritten<T>(
 export async function toDocument<T>(
   scope: Scope<T>, row: Row, content: Content, name: string, deleted: boolean, gap = false,
 ): Promise<Document<T>> {
-  const raw = toValue(content);
-  const purged = content.kind === NOTHING;
+  return valueDocument(scope, row, toValue(content), name, deleted, gap, content.kind === NOTHING);
+}
+
+/** The same for a value that was read from its content. */
+export async function valueDocument<T>(
+  scope: Scope<T>, row: Omit<Row, "data">, raw: unknown, name: string, deleted = false, gap = false, purged = false,
+): Promise<Document<T>> {
   const typed = scope.type && !purged ? await decode(scope.type, raw) : undefined;
   const { vaultUid: vault, collection: wire, hmac } = row;
   return new Document({ ...row, vault, collection: name, wire, proof: hmac ?? "", deleted, gap, purged }, raw, typed);

@@ -156,6 +156,7 @@ export function replicaFile(given: string): ReplicaPlace {
 class File implements Storage {
   readonly isNew: boolean;
   readonly isPersistent = true;
+  readonly keepsContents = false;
   lost: string | undefined;
   onTold = (): void => undefined;
   readonly #path: string;

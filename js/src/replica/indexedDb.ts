@@ -115,6 +115,7 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
 
   const storage: Storage = {
     isNew,
+    keepsContents: true,
     get isPersistent() {
       return isPersistent;
     },

@@ -1,6 +1,7 @@
 // Stores that follow the replica: what a page shows, kept in step with every change on this device.
 import { DocumentNotFound, Locked } from "../errors.js";
 import { checkedUid } from "../format/encoding.js";
+import { engine } from "../later.js";
 import type { Document, Scope } from "../operations/documents.js";
 import type { Local } from "./local.js";
 import type { Changed } from "./storage.js";
@@ -28,7 +29,7 @@ export interface Query<T> {
 /** What a live query shows. */
 export interface LiveDocuments<T> {
   readonly documents: readonly Document<T>[];
-  /** Whether the documents were read; before that there are none. */
+  /** Whether all documents were read. Before that, there are those that were read so far: none, then more in growing steps. */
   readonly isReady: boolean;
   /** Why they cannot be read, if so. */
   readonly error: Error | undefined;
@@ -73,10 +74,13 @@ function call(listener: () => void): void {
   }
 }
 
+/** Makes a value; given the documents that have changed, or undefined for all. `show` shows a part of it before it is whole. */
+type Make<T> = (changed: readonly Changed[] | undefined, show: (part: T) => void) => Promise<T>;
+
 /** A store whose value is made anew after changes, while somebody listens. */
 export class Live<T> implements LiveStore<T> {
   readonly #local: Local;
-  readonly #make: (changed: readonly Changed[] | undefined) => Promise<T>;
+  readonly #make: Make<T>;
   readonly #failed: (error: Error, before: T) => T;
   readonly #listeners = new Set<() => void>();
   #value: T;
@@ -85,8 +89,7 @@ export class Live<T> implements LiveStore<T> {
   #isRunning = false;
   #stop: (() => void) | undefined;
 
-  /** `make` is given the documents that have changed, or undefined for all. */
-  constructor(local: Local, first: T, make: (changed: readonly Changed[] | undefined) => Promise<T>, failed: (error: Error, before: T) => T) {
+  constructor(local: Local, first: T, make: Make<T>, failed: (error: Error, before: T) => T) {
     this.#local = local;
     this.#value = first;
     this.#make = make;
@@ -145,51 +148,94 @@ export class Live<T> implements LiveStore<T> {
   }
 
   async #renew(changed: readonly Changed[] | undefined): Promise<void> {
-    const before = this.#value;
-    try {
-      const made = await this.#make(changed);
+    const show = (made: T): void => {
       this.#local.store.open(); // what was decrypted while the replica was being closed is not kept
-      this.#value = made;
+      this.#set(made);
+    };
+    try {
+      show(await this.#make(changed, show));
     } catch (fault) {
-      this.#value = this.#failed(fault instanceof Error ? fault : new Error(String(fault)), before);
+      this.#set(this.#failed(fault instanceof Error ? fault : new Error(String(fault)), this.#value));
     }
-    if (this.#value !== before) for (const listener of [...this.#listeners]) call(listener);
+  }
+
+  #set(value: T): void {
+    if (value === this.#value) return;
+    this.#value = value;
+    for (const listener of [...this.#listeners]) call(listener);
   }
 }
+
+const FIRST = 100; // documents that are shown as soon as they are read; then twice as many, and so on
+const SLICE = 16; // milliseconds of reading, then the page gets its turn: what the cryptography answers goes before timers
+const MANY = 64; // documents that were opened, from which on their contents are kept; of one that is deleted, they go at once
+const SETTLED = 2000; // milliseconds without such a change, until then
 
 /** The documents of a place that a query wants, as a store. */
 export function liveDocuments<T>(local: Local, scope: Scope<T>, query: Query<T>): LiveStore<LiveDocuments<T>> {
   const known = new Map<string, Document<T>>();
   let isRead = false;
   let shown: LiveDocuments<T> = { documents: [], isReady: false, error: undefined };
-  const read = async (changed: readonly Changed[] | undefined): Promise<boolean> => {
-    if (!isRead || !changed) {
-      known.clear();
-      for await (const document of local.iterate(scope)) known.set(document.uid, document);
-      return (isRead = true);
+  let opened = 0; // documents whose contents are not kept yet
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const selected = (isReady: boolean): LiveDocuments<T> => (shown = { documents: select(known.values(), query), isReady, error: undefined });
+  const keepLater = (): void => {
+    clearTimeout(timer);
+    if (!local.store.storage.keepsContents) return;
+    timer = setTimeout(() => {
+      opened = 0;
+      const keep = async (): Promise<void> => (await engine()).keepContents(local, scope, [...known.values()]);
+      keep().catch(() => undefined); // without them, the next start takes longer
+    }, SETTLED);
+  };
+  const readAll = async (show: (part: LiveDocuments<T>) => void): Promise<void> => {
+    isRead = false;
+    clearTimeout(timer);
+    known.clear();
+    let next = FIRST;
+    let end = performance.now() + SLICE;
+    for await (const { documents, isKept } of local.parts(scope)) {
+      for (const document of documents) known.set(document.uid, document);
+      if (!isKept) opened += documents.length;
+      if (!shown.isReady && known.size >= next) {
+        show(selected(false)); // what is shown does not get less
+        next = 2 * known.size;
+      }
+      if (performance.now() < end) continue;
+      await new Promise((go) => setTimeout(go));
+      end = performance.now() + SLICE;
     }
+    isRead = true;
+    keepLater();
+  };
+  const read = async (changed: readonly Changed[]): Promise<boolean> => {
     const uids = [...new Set(changed.filter(([vault]) => vault === scope.vault).map(([, uid]) => uid))];
     if (!uids.length) return false;
     await local.followKeys();
     const now = await local.findAll(scope, uids);
     let isOther = false;
+    let isLess = false;
     for (const uid of uids) {
       const [before, document] = [known.get(uid), now.get(uid)];
       const after = document?.deleted ? undefined : document;
       if (after) known.set(uid, after);
-      else known.delete(uid);
+      else isLess = known.delete(uid) || isLess;
       isOther ||= before?.proof !== after?.proof || before?.updatedAt !== after?.updatedAt;
     }
+    opened += now.size;
+    if (isLess || opened >= MANY) keepLater();
     return isOther;
   };
-  const make = async (changed: readonly Changed[] | undefined): Promise<LiveDocuments<T>> => {
+  const make = async (changed: readonly Changed[] | undefined, show: (part: LiveDocuments<T>) => void): Promise<LiveDocuments<T>> => {
     local.store.open();
-    if (!(await read(changed)) && shown.isReady && !shown.error) return shown;
-    return (shown = { documents: select(known.values(), query), isReady: true, error: undefined });
+    if (!isRead || !changed) await readAll(show);
+    else if (!(await read(changed)) && shown.isReady && !shown.error) return shown;
+    return selected(true);
   };
   return new Live(local, shown, make, (error, before) => {
     isRead = false;
     if (!(error instanceof Locked)) return (shown = { ...before, error });
+    clearTimeout(timer);
     known.clear(); // nothing that was decrypted outlives the keys
     return (shown = { documents: [], isReady: false, error });
   });

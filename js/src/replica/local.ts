@@ -5,16 +5,20 @@ import { checkedUid } from "../format/encoding.js";
 import { readDescriptor } from "../format/descriptor.js";
 import { newest } from "../format/keys.js";
 import { isSealed } from "../format/names.js";
-import type { Content } from "../format/padding.js";
+import { type Content, JSON_TEXT } from "../format/padding.js";
 import { DELETION, DOCUMENT, openDocument, parentAfter, sealContent } from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import { type Core, newUid } from "../operations/core.js";
-import { checkedDocument, type Document, Scope, toDocument, wireCollection } from "../operations/documents.js";
+import { checkedDocument, type Document, Scope, toDocument, valueDocument, wireCollection } from "../operations/documents.js";
 import { TWO_KEYRINGS } from "../operations/rollback.js";
 import { encode } from "../operations/valueTypes.js";
+import { isContentOf, keptContents } from "./contents.js";
 import { type Entry, entryRow, newEntry, RENAMED } from "./records.js";
 import { RequestLimit } from "./sizes.js";
 import type { Store, Tables } from "./tables.js";
+
+const SMALL = 8192; // characters of a row whose content may be kept beside others
+const AT_ONCE = 256; // rows that are opened together
 
 /** The local state of a replica. */
 export class Local {
@@ -29,6 +33,7 @@ export class Local {
   readonly epochs = new Map<string, string>();
   /** Whether the newest sync has returned its report. */
   reported = false;
+  readonly #small = new WeakSet<Document<unknown>>();
 
   constructor(core: Core, store: Store) {
     this.core = core;
@@ -108,8 +113,13 @@ export class Local {
   async openRow<T>(scope: Scope<T>, row: Row): Promise<Document<T>> {
     const keys = await scope.key(row.collection);
     const { content, deleted } = await openDocument(keys, row);
-    return toDocument(scope, row, content, keys.name, deleted);
+    const document = await toDocument(scope, row, content, keys.name, deleted);
+    if (content.kind === JSON_TEXT && row.data.length <= SMALL) this.#small.add(document);
+    return document;
   }
+
+  /** Whether the content of a document may be kept beside others: JSON, and not much of it. */
+  isSmall = (document: Document<unknown>): boolean => this.#small.has(document);
 
   /** What was sealed just now, and opened again to compare: it is not decrypted a second time. */
   async #written<T>(scope: Scope<T>, entry: Entry, content: Content): Promise<Document<T>> {
@@ -144,6 +154,47 @@ export class Local {
     }
     for (const entry of entries) {
       if (entry.kind === "put" && holds(entry.collection)) yield await this.openRow(scope, entryRow(entry));
+    }
+  }
+
+  /**
+   * The live documents in parts, in no order: first those whose contents are kept, then those that are opened from their
+   * rows, then those queued. `isKept` says which.
+   */
+  async *parts<T>(given: Scope<T>): AsyncGenerator<{ documents: Document<T>[]; isKept: boolean }, void, undefined> {
+    await this.followKeys();
+    const scope = await given.renewed(this.core);
+    const entries = await this.store.entries(scope.vault);
+    const queued = new Set(entries.map(({ uid }) => uid));
+    const own = await scope.own();
+    const holds = (wire: string): boolean => !own || own.wires.includes(wire);
+    const { ring } = this.core;
+    const [heads, kept] = await Promise.all([
+      this.store.liveHeads(scope.vault, await scope.filter()),
+      ring && this.store.open().keepsContents ? keptContents(this.store, ring, scope) : [],
+    ]);
+    const left = new Map(heads.filter((head) => !queued.has(head.uid) && holds(head.collection)).map((head) => [head.uid, head]));
+    for (const contents of kept) {
+      const documents: Document<T>[] = [];
+      for (const content of await contents) {
+        const head = left.get(content[0]);
+        if (!head || !isContentOf(content, head)) continue;
+        left.delete(head.uid);
+        const { name } = await scope.key(head.collection);
+        const document = await valueDocument(scope, { ...head, vaultUid: scope.vault }, content[4], name);
+        this.#small.add(document);
+        documents.push(document);
+      }
+      yield { documents, isKept: true };
+    }
+    for await (const rows of this.store.live(scope.vault, undefined, [...left.values()])) {
+      const documents = await Promise.all(rows.map((row) => this.openRow(scope, row)));
+      yield { documents: documents.filter(({ deleted }) => !deleted), isKept: false };
+    }
+    const puts = entries.filter(({ kind, collection }) => kind === "put" && holds(collection));
+    for (let at = 0; at < puts.length; at += AT_ONCE) {
+      const documents = await Promise.all(puts.slice(at, at + AT_ONCE).map((entry) => this.openRow(scope, entryRow(entry))));
+      yield { documents, isKept: false };
     }
   }
 

@@ -1,4 +1,5 @@
 // What the tables of a replica hold.
+import type { Bytes } from "../format/encoding.js";
 import type { Row } from "../net/decoders.js";
 
 /** The base of a change that follows on nothing that the server has. */
@@ -94,4 +95,13 @@ export interface KeptKeys {
   readonly vault: string;
   readonly sealed: string;
   readonly isNew: boolean;
+}
+
+/** A box with contents of documents that were opened before. Its key is `vault` and `uid`. */
+export interface ContentsRecord {
+  readonly vault: string;
+  readonly uid: string;
+  /** What tells which contents are in it. */
+  readonly proofs: string;
+  readonly box: Bytes;
 }

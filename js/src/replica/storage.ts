@@ -24,6 +24,8 @@ export interface Storage {
   readonly isNew: boolean;
   /** Whether it stays until a person deletes it. Otherwise a browser deletes it when it runs out of room. */
   readonly isPersistent: boolean;
+  /** Whether contents that were opened are worth keeping: in a browser, where each call of the cryptography takes long. */
+  readonly keepsContents: boolean;
   /** Why it cannot be used any more, if so. */
   readonly lost: string | undefined;
   /** The records at these places, all as they were at one moment. */

@@ -2,7 +2,7 @@
 import { Locked } from "../errors.js";
 import { compare, short, toUrl } from "../format/encoding.js";
 import type { Row } from "../net/decoders.js";
-import type { Entry, Head, KeptKeys, RefusalRecord, VaultRecord } from "./records.js";
+import type { ContentsRecord, Entry, Head, KeptKeys, RefusalRecord, VaultRecord } from "./records.js";
 import { type Address, type Changed, LOST, type Storage, type Table, Unit, type View } from "./storage.js";
 
 const EARLIER_VERSIONS = 50; // of a document, versions that are known to be earlier ones
@@ -104,6 +104,7 @@ export class Tables {
     for (const table of ["repeats", "sent"] as const) {
       for (const one of await this.#all<Uids>(table, uid)) this.#put([table, uid, one.uid], undefined);
     }
+    for (const one of await this.#all<Uids>("facts", this.contentsIn(uid))) this.dropContents(one);
     this.#put(["vaults", uid], undefined);
     this.setFact(`blobs ${uid}`, undefined);
     this.dropBlobAside(uid);
@@ -146,16 +147,37 @@ export class Tables {
     });
   }
 
-  /** The live documents in the order of their last change, in chunks. */
-  async *live(vault: string, collection?: string): AsyncGenerator<Row[], void, undefined> {
-    const wanted = (await this.heads(vault)).filter((head) => !head.deleted && (collection ?? head.collection) === head.collection);
-    wanted.sort((one, other) => one.updatedAt - other.updatedAt || compare(one.uid, other.uid));
+  /** The live documents without their content, in the order of their last change. */
+  async liveHeads(vault: string, collection?: string): Promise<Head[]> {
+    const found = (await this.heads(vault)).filter((head) => !head.deleted && (collection ?? head.collection) === head.collection);
+    return found.sort((one, other) => one.updatedAt - other.updatedAt || compare(one.uid, other.uid));
+  }
+
+  /** The live documents, or these, in the order of their last change, in chunks. */
+  async *live(vault: string, collection?: string, heads?: readonly Head[]): AsyncGenerator<Row[], void, undefined> {
+    const wanted = heads ?? (await this.liveHeads(vault, collection));
     // Documents that have changed one after the other may lie far apart: what lies together is read in few pieces.
     const piece = Math.max(1024, Math.ceil(wanted.length / 4));
     for (let from = 0; from < wanted.length; from += piece) {
       const rows = await this.rows(vault, wanted.slice(from, from + piece).map(({ uid }) => uid));
       for (let at = 0; at < rows.length; at += CHUNK) yield rows.slice(at, at + CHUNK);
     }
+  }
+
+  /** Contents that were opened before, of a place of a vault, in the order of their keys: see contents.ts. */
+  async contents(vault: string, place: string): Promise<ContentsRecord[]> {
+    return (await this.#all<ContentsRecord>("facts", this.contentsIn(vault))).filter(({ uid }) => uid.startsWith(`${place}\n`));
+  }
+
+  /** What the keys of the contents of a vault begin with. */
+  contentsIn = (vault: string): string => `contents ${vault}`;
+
+  putContents(record: ContentsRecord): void {
+    this.#put(["facts", record.vault, record.uid], record);
+  }
+
+  dropContents({ vault, uid }: Uids): void {
+    this.#put(["facts", vault, uid], undefined);
   }
 
   /** All documents of a vault, without their content. */

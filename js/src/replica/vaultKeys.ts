@@ -112,9 +112,9 @@ async function open(ring: Keyring, uid: string, sealed: string): Promise<KeptVau
 
 /** Seal something under the newest identity, for a purpose and a place. */
 async function seal(ring: Keyring, purpose: string, value: unknown, ...place: string[]): Promise<string> {
-  const { generation, agree } = ring.reveal().body.identity.at(-1) ?? { generation: 0, agree: "" };
+  const [generation, key] = await identityKey(ring, purpose);
   const associated = items(purpose, ring.account, ...place, generation);
-  const box = await sealBox(await keyOf(agree, purpose), primitives().random(KEY), text(JSON.stringify(value)), associated);
+  const box = await sealBox(key, primitives().random(KEY), text(JSON.stringify(value)), associated);
   return toBase64(join(number(generation, 4), box));
 }
 
@@ -126,6 +126,12 @@ async function unseal<T>(ring: Keyring, purpose: string, sealed: string, ...plac
   must(identity !== undefined);
   // What this key has sealed, this client has written.
   return readJson(await openBox(await keyOf(identity.agree, purpose), raw.slice(4), items(purpose, ring.account, ...place, generation))) as T;
+}
+
+/** The generation of the newest identity, and a key of it for a purpose. */
+export async function identityKey(ring: Keyring, purpose: string): Promise<[generation: number, key: Key]> {
+  const { generation, agree } = ring.reveal().body.identity.at(-1) ?? { generation: 0, agree: "" };
+  return [generation, await keyOf(agree, purpose)];
 }
 
 const keyOf = async (agree: string, purpose: string): Promise<Key> =>
