@@ -22,6 +22,18 @@ OFFLINE: Final = "ERR_INTERNET_DISCONNECTED"
 BLOCKED: Final = "Service Worker registration blocked"  # Playwright's offline is not that of a service worker
 AWAY: Final = "Failed to load resource"  # a request that the server refused, or did not answer
 _KEY: Final = re.compile(r"SR2(-[0-9A-Z]{4}){9}")
+# Forgets the contents that the replica of a page keeps for its next start; how many boxes there were.
+FORGET_CONTENTS: Final = """async () => {
+  const done = (request) => new Promise((go) => { request.onsuccess = () => go(request.result); });
+  const name = (await indexedDB.databases()).map((one) => one.name).find((one) => one.startsWith("strongroom replica"));
+  const database = await done(indexedDB.open(name));
+  const facts = database.transaction("facts", "readwrite").objectStore("facts");
+  const keys = (await done(facts.getAllKeys())).filter(([, uid]) => uid !== undefined);
+  for (const key of keys) facts.delete(key);
+  await new Promise((go) => { facts.transaction.oncomplete = go; });
+  database.close();
+  return keys.length;
+}"""
 
 
 class Person:

@@ -37,7 +37,7 @@ export interface Entries {
   /** In the order of their titles. */
   readonly all: readonly Entry[];
   readonly byKey: ReadonlyMap<string, Entry>;
-  /** Whether all vaults were read. */
+  /** Whether all vaults were read; before that, there is what was read so far. */
   readonly isReady: boolean;
   /** Why a vault cannot be read, if so. */
   readonly fault: Error | undefined;
@@ -46,6 +46,7 @@ export interface Entries {
 const NONE: Entries = { all: [], byKey: new Map(), isReady: false, fault: undefined };
 const MOST_TEXT = 100_000; // characters of a document that a search looks at
 const MANY = 2000; // from here on, changes are gathered for longer
+const SLICE = 8; // milliseconds of work, then the page gets its turn
 const made = new WeakMap<Document, Entry>();
 
 /** The uids of vault and document as one text. */
@@ -136,26 +137,64 @@ export const byTitle = (one: Entry, other: Entry): number =>
 const current = createStore<Entries>(NONE);
 const followed = new Map<string, { store: LiveStore<LiveDocuments<unknown>>; stop: () => void }>();
 let timer: ReturnType<typeof setTimeout> | undefined;
+let renewal: object | undefined; // the one that is under way
+let isOutdated = false; // something has changed since it began
 let replica: Replica | undefined; // whose vaults are followed
 
 /** Everything on this device. */
 export const entries: Store<Entries> = current;
 
-function renew(): void {
+/**
+ * Make the index anew, in slices: a key press waits for one of them at the most. What was in it before is not sorted again.
+ *
+ * As long as there is none, the first slice is shown at once.
+ */
+async function renew(): Promise<void> {
   timer = undefined;
+  const mine = (renewal = {});
+  isOutdated = false;
   const shown = [...followed.values()].map(({ store }) => store.getSnapshot());
-  const all = shown.flatMap(({ documents }) => documents.map(entryOf)).sort(byTitle);
-  current.set({
-    all,
-    byKey: new Map(all.map((entry) => [entry.key, entry])),
-    isReady: shown.every(({ isReady, error }) => isReady || error !== undefined),
-    fault: shown.find(({ error }) => error)?.error,
-  });
+  const before = new Set(current.getSnapshot().all);
+  const found = new Set<Entry>();
+  const fresh: Entry[] = [];
+  let end = performance.now() + SLICE;
+  for (const document of shown.flatMap(({ documents }) => documents)) {
+    const entry = entryOf(document);
+    found.add(entry);
+    if (!before.has(entry)) fresh.push(entry);
+    if (performance.now() < end) continue;
+    if (!before.size && !current.getSnapshot().all.length) show([...fresh].sort(byTitle), false);
+    await new Promise((go) => setTimeout(go));
+    if (renewal !== mine) return;
+    end = performance.now() + SLICE;
+  }
+  renewal = undefined;
+  show(
+    merged([...before].filter((entry) => found.has(entry)), fresh.sort(byTitle)),
+    shown.every(({ isReady, error }) => isReady || error !== undefined),
+    shown.find(({ error }) => error)?.error,
+  );
+  if (isOutdated) renewSoon();
+}
+
+const show = (all: readonly Entry[], isReady: boolean, fault?: Error): void =>
+  current.set({ all, byKey: new Map(all.map((entry) => [entry.key, entry])), isReady, fault });
+
+/** Two lists in the order of titles as one. */
+function merged(one: readonly Entry[], other: readonly Entry[]): Entry[] {
+  const all: Entry[] = [];
+  let at = 0;
+  for (const entry of other) {
+    for (let next = one[at]; next && byTitle(next, entry) < 0; next = one[++at]) all.push(next);
+    all.push(entry);
+  }
+  return all.concat(one.slice(at));
 }
 
 /** Make the index anew soon: changes that come together are one. */
 function renewSoon(): void {
-  timer ??= setTimeout(renew, current.getSnapshot().all.length > MANY ? 80 : 0);
+  if (renewal) isOutdated = true;
+  else timer ??= setTimeout(() => void renew(), current.getSnapshot().all.length > MANY ? 80 : 0);
 }
 
 function follow(open: readonly ReplicaVault[]): void {
@@ -184,7 +223,7 @@ function stopAll(): void {
 
 function forget(): void {
   clearTimeout(timer);
-  timer = undefined;
+  timer = renewal = undefined;
   stopAll();
   replica = undefined;
   current.set(NONE);

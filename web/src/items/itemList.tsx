@@ -7,7 +7,7 @@ import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
 import { drag } from "./drag.js";
 import type { Entry } from "./entries.js";
-import { selection } from "./listState.js";
+import { filter, selection } from "./listState.js";
 import { typeIcon, typeLabel } from "./types.js";
 
 const HEIGHTS = { dense: 52, roomy: 64 } as const;
@@ -15,6 +15,8 @@ const BEYOND = 8; // rows above and below what can be seen
 
 interface ItemListProps {
   entries: readonly Entry[];
+  /** Whether more of them are being read. */
+  isGrowing: boolean;
   /** The key of the entry that is open. */
   open: string | undefined;
 }
@@ -27,7 +29,7 @@ export const openEntry = ({ document }: Entry): void => go("items", document.vau
  *
  * The row that the keys are on is the one that is open, unless they have moved since.
  */
-export function ItemList({ entries, open }: ItemListProps) {
+export function ItemList({ entries, isGrowing, open }: ItemListProps) {
   const { density } = useStore(settings);
   const selected = useStore(selection);
   const height = HEIGHTS[density];
@@ -48,9 +50,12 @@ export function ItemList({ entries, open }: ItemListProps) {
   }, [height]);
   const at = active === undefined ? -1 : entries.findIndex(({ key }) => key === active);
 
+  const top = useRef<{ entry: Entry | undefined; beyond: number }>({ entry: undefined, beyond: 0 }); // what is at the edge
   const scroll = (): void => {
-    const top = frame.current?.scrollTop ?? 0;
-    setFirst(Math.max(0, Math.floor(top / height) - BEYOND));
+    const to = frame.current?.scrollTop ?? 0;
+    const row = Math.floor(to / height);
+    top.current = { entry: entries[row], beyond: to - row * height };
+    setFirst(Math.max(0, row - BEYOND));
   };
   const show = (to: number): void => {
     const list = frame.current;
@@ -95,7 +100,20 @@ export function ItemList({ entries, open }: ItemListProps) {
     event.preventDefault();
     event.stopPropagation();
   };
-  useLayoutEffect(scroll, [entries.length, height]);
+  const place = useStore(filter);
+  const before = useRef({ place, isGrowing });
+  // Rows that can be seen stay where they are, whatever comes or goes above them; at the top of the list only while it is
+  // being read and somebody is about to use it. Another place or search begins at its top.
+  useLayoutEffect(() => {
+    const { place: last, isGrowing: wasGrowing } = before.current;
+    before.current = { place, isGrowing };
+    const list = frame.current;
+    const isHeld = list && place === last && (list.scrollTop > 0 || (wasGrowing && list.matches(":hover, :focus")));
+    const to = isHeld && top.current.entry ? entries.indexOf(top.current.entry) : -1;
+    if (list && to >= 0) list.scrollTop = to * height + top.current.beyond;
+    else if (list && place !== last) list.scrollTop = 0;
+    scroll();
+  }, [entries, height]);
 
   const shown = entries.slice(first, first + rows + 2 * BEYOND);
   return (
@@ -106,6 +124,7 @@ export function ItemList({ entries, open }: ItemListProps) {
       tabIndex={0}
       aria-label={texts.items.list(entries.length)}
       aria-multiselectable="true"
+      aria-busy={isGrowing}
       aria-activedescendant={at >= first && at < first + shown.length ? rowId(active) : undefined}
       onScroll={scroll}
       onKeyDown={press}

@@ -141,8 +141,8 @@ function ListPane({ found, open, search }: ListPaneProps) {
       </div>
       {chosen.length > 0 && <Later show={({ BulkBar }) => <BulkBar chosen={chosen} onAll={() => selection.set(new Set(found.map(({ key }) => key)))} />} />}
       {fault && <p class="notice warning" role="alert"><Icon name="warning" />{texts.items.unreadable}</p>}
-      {!isReady && !all.length ? <div class="pad"><Waiting label={texts.items.opening} /></div>
-        : found.length ? <ItemList entries={found} open={open} />
+      {!isReady && !found.length ? <div class="pad"><Waiting label={texts.items.opening} /></div>
+        : found.length ? <ItemList entries={found} isGrowing={!isReady} open={open} />
         : <NothingHere isFiltered={all.length > 0} hasVault={known.length > 0} onClear={() => filter.set((before) => ({ ...ALL, order: before.order }))} />}
       {isPlaces && (
         <Dialog title={texts.items.place} onClose={() => setPlaces(false)}>

@@ -4,6 +4,7 @@
 const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
 const ALL_HIDDEN = new RegExp(HIDDEN.source, "gu");
 const LINE = 300;
+const PLAIN = /^[!-~]+(?: [!-~]+)*$/; // what stands on one line as it is: most titles
 
 /** The first characters of a text; half of a surrogate pair is not shown. */
 export function cut(text: string, most: number): string {
@@ -14,7 +15,7 @@ export function cut(text: string, most: number): string {
 
 /** A text for one line: without line breaks and hidden characters, and of at most 300 characters. */
 export const oneLine = (text: string, most = LINE): string =>
-  cut(text.slice(0, 4 * most).replace(/[\s\u2028\u2029]+/g, " ").replace(ALL_HIDDEN, "").trim(), most);
+  text.length <= most && PLAIN.test(text) ? text : cut(text.slice(0, 4 * most).replace(/[\s\u2028\u2029]+/g, " ").replace(ALL_HIDDEN, "").trim(), most);
 
 /** A part of a text: as it is, or a hidden character by its number. */
 export interface Part {

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Confirm } from "../components/confirm.js";
 import { Dialog } from "../components/dialog.js";
+import { Waiting } from "../components/progress.js";
 import { TextField } from "../components/textField.js";
 import { go } from "../state/route.js";
 import { tell } from "../state/notices.js";
@@ -22,14 +23,19 @@ import { vaultMeant } from "./vaultMeant.js";
 /** What a dialogue of the navigation is about. */
 export type Asked =
   | { readonly kind: "newVault" }
-  | { readonly kind: "renameVault" | "deleteVault"; readonly vault: ReplicaVault }
+  | { readonly kind: "renameVault"; readonly vault: ReplicaVault }
+  | { readonly kind: "deleteVault"; readonly vault: ReplicaVault }
   | { readonly kind: "renameFolder" | "removeFolder"; readonly vault: string; readonly path: string };
 
-/** The dialogue that was asked for. */
+/** The dialogue that was asked for. One that is about all items of a place waits until they are read. */
 export function PlaceDialog({ asked, onClose }: { asked: Asked; onClose: () => void }) {
+  const { isReady } = useStore(entries);
   switch (asked.kind) {
     case "newVault": return <NameVault onClose={onClose} />;
     case "renameVault": return <NameVault vault={asked.vault} onClose={onClose} />;
+  }
+  if (!isReady) return <Dialog title={texts.items[asked.kind]} onClose={onClose}><Waiting label={texts.items.opening} /></Dialog>;
+  switch (asked.kind) {
     case "deleteVault": return <DeleteVault vault={asked.vault} onClose={onClose} />;
     default: return <ChangeFolder {...asked} isRemoved={asked.kind === "removeFolder"} onClose={onClose} />;
   }

@@ -1,0 +1,73 @@
+"""The list of the web app while items come and go, and while they are being read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from playwright.sync_api import expect
+
+from strongroom.items import Login
+from tests.contract.harness import Server, on_a_file
+from tests.support.web_app import MakePages, Pages
+from tests.web.stage import FORGET_CONTENTS, Person, row
+
+_TOP: Final = """(list) => {
+  const edge = list.getBoundingClientRect().top;
+  const rows = [...list.querySelectorAll("[role=option]")].map((row) => [row.getBoundingClientRect().top - edge, row]);
+  const [top, row] = rows.filter(([at]) => at > 0).sort(([one], [other]) => one - other)[0];
+  return [row.querySelector(".rowTitle").textContent, top];
+}"""
+
+
+@on_a_file
+def test_rows_stay_under_the_hand(person: Person, pages: Pages) -> None:
+    """What comes or goes above the rows that can be seen does not move them; a search begins at the top of the list."""
+    made = list(person.items.create_many(Login(title=f"Item {number}") for number in range(60)))
+    page = person.log_in(pages)
+    expect(page.get_by_role("listbox", name="Items, 60")).to_be_visible()
+    page.get_by_role("listbox").evaluate("(list) => { list.scrollTop = 1234; }")
+    expect(row(page, "Item 30")).to_be_visible()
+    before = page.get_by_role("listbox").evaluate(_TOP)
+    list(person.items.create_many(Login(title=f"A {number}") for number in range(7)))
+    expect(page.get_by_role("listbox", name="Items, 67")).to_be_visible()
+    assert page.get_by_role("listbox").evaluate(_TOP) == before
+    person.items.delete(made[0].document)
+    expect(page.get_by_role("listbox", name="Items, 66")).to_be_visible()
+    assert page.get_by_role("listbox").evaluate(_TOP) == before
+    page.get_by_role("searchbox", name="Search").fill("item")
+    expect(page.get_by_role("listbox", name="Items, 59")).to_be_visible()
+    assert page.get_by_role("listbox").evaluate("(list) => list.scrollTop") == 0
+
+
+# Holds back what verifies documents; other parts of the app verify nothing.
+_HELD: Final = """
+const verify = SubtleCrypto.prototype.verify;
+let release = () => undefined;
+const open = new Promise((go) => { release = go; });
+window.openDocuments = release;
+SubtleCrypto.prototype.verify = async function (...given) {
+  await open;
+  return verify.apply(this, given);
+};
+"""
+
+
+@on_a_file
+def test_a_place_is_changed_only_when_it_is_read(person: Person, make_pages: MakePages, server: Server) -> None:
+    """While items are being read, nobody deletes a vault or changes a folder of which only a part is known."""
+    person.login_item("one")
+    pages = make_pages(server)
+    page = person.log_in(pages)
+    expect(row(page, "one")).to_be_visible()
+    pages.context.add_init_script(_HELD)
+    page.evaluate(FORGET_CONTENTS)
+    page.reload()
+    page.get_by_role("link", name="Personal").hover()
+    page.get_by_role("button", name="Actions on the vault Personal").click()
+    page.get_by_role("menuitem", name="Delete the vault").click()
+    dialog = page.get_by_role("dialog", name="Delete the vault")
+    expect(dialog).to_be_visible()
+    expect(dialog.get_by_role("button", name="Delete for good")).to_have_count(0)
+    page.evaluate("window.openDocuments()")
+    expect(dialog).to_contain_text("1 document")
+    expect(dialog.get_by_role("button", name="Delete for good")).to_be_disabled()
