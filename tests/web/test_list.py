@@ -8,8 +8,9 @@ from playwright.sync_api import expect
 
 from strongroom.items import Login
 from tests.contract.harness import Server, on_a_file
+from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages
-from tests.web.stage import FORGET_CONTENTS, Person, row
+from tests.web.stage import FORGET_CONTENTS, Person, choose, row
 
 _TOP: Final = """(list) => {
   const edge = list.getBoundingClientRect().top;
@@ -59,8 +60,9 @@ def test_a_place_is_changed_only_when_it_is_read(person: Person, make_pages: Mak
     pages = make_pages(server)
     page = person.log_in(pages)
     expect(row(page, "one")).to_be_visible()
+    page.reload()
+    until(lambda: page.evaluate(FORGET_CONTENTS), "contents are kept, and forgotten")
     pages.context.add_init_script(_HELD)
-    page.evaluate(FORGET_CONTENTS)
     page.reload()
     page.get_by_role("link", name="Personal").hover()
     page.get_by_role("button", name="Actions on the vault Personal").click()
@@ -71,3 +73,36 @@ def test_a_place_is_changed_only_when_it_is_read(person: Person, make_pages: Mak
     page.evaluate("window.openDocuments()")
     expect(dialog).to_contain_text("1 document")
     expect(dialog.get_by_role("button", name="Delete for good")).to_be_disabled()
+
+
+# No tab writes into the replica until this is released.
+_STOP_WRITES: Final = """async () => {
+  const name = (await indexedDB.databases()).map((one) => one.name).find((one) => one.startsWith("strongroom replica"));
+  await new Promise((held) => {
+    void navigator.locks.request(`${name} write`, () => new Promise((go) => { window.goOn = go; held(); }));
+  });
+}"""
+
+
+def _username(person: Person, title: str) -> str:
+    item = person.items.find(title).value
+    assert isinstance(item, Login)
+    return item.username
+
+
+@on_a_file
+def test_a_save_that_ends_late_takes_nobody_back(person: Person, pages: Pages) -> None:
+    """Who goes on to another item while the one before is being saved stays there; it is saved all the same."""
+    for title in ("one", "two"):
+        person.login_item(title)
+    page = person.log_in(pages)
+    choose(page, "one")
+    page.get_by_role("button", name="Edit").click()
+    page.get_by_label("Username", exact=True).fill("late")
+    page.evaluate(_STOP_WRITES)
+    page.get_by_role("button", name="Save", exact=True).click()
+    choose(page, "two")
+    page.evaluate("window.goOn()")
+    expect(page.get_by_text("Saved.")).to_be_visible()
+    until(lambda: _username(person, "one") == "late", "it is saved")
+    expect(page.get_by_role("heading", level=1, name="two")).to_be_visible()

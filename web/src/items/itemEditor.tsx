@@ -47,6 +47,8 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
   const [badTotp, setBadTotp] = useState(false);
   const [turn, setTurn] = useState(0); // another one draws the fields anew
   const form = useRef<HTMLFormElement>(null);
+  const isShown = useRef(true);
+  useEffect(() => () => void (isShown.current = false), []);
   const { item, base, vault } = draft;
   const held = item as unknown as Members;
   const stored = useMemo(() => spelled(item), [item]);
@@ -81,7 +83,7 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
     try {
       const saved = base ? (isDirty ? await replaceValue(base, toStored(item)) : base) : await createItem(vault, item);
       keepDraft(key, undefined);
-      replaceRoute("items", saved.vault, saved.uid);
+      if (isShown.current) replaceRoute("items", saved.vault, saved.uid); // otherwise the person has gone on meanwhile
     } catch (met) {
       setFault(met instanceof DocumentConflict ? moreTexts.items.changedElsewhere : changeSentence(met));
       setBusy(false);
