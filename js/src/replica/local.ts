@@ -18,7 +18,7 @@ import { RequestLimit } from "./sizes.js";
 import type { Store, Tables } from "./tables.js";
 
 const SMALL = 8192; // characters of a row whose content may be kept beside others
-const AT_ONCE = 256; // rows that are opened together
+const AT_ONCE = 128; // rows that are opened together: more would keep a page from its turn
 
 /** The local state of a replica. */
 export class Local {
@@ -106,7 +106,12 @@ export class Local {
     const own = await scope.own();
     const rows = uids.flatMap((uid) => queued.get(uid) ?? stored.get(uid) ?? []);
     const held = rows.filter((row) => !own || own.wires.includes(row.collection));
-    return new Map((await Promise.all(held.map((row) => this.openRow(scope, row)))).map((document) => [document.uid, document]));
+    const found = new Map<string, Document<T>>();
+    for (let at = 0; at < held.length; at += AT_ONCE) {
+      const opened = await Promise.all(held.slice(at, at + AT_ONCE).map((row) => this.openRow(scope, row)));
+      for (const document of opened) found.set(document.uid, document);
+    }
+    return found;
   }
 
   /** A row as a document. The storage is not believed either. */

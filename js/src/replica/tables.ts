@@ -6,7 +6,7 @@ import type { ContentsRecord, Entry, Head, KeptKeys, RefusalRecord, VaultRecord 
 import { type Address, type Changed, LOST, type Storage, type Table, Unit, type View } from "./storage.js";
 
 const EARLIER_VERSIONS = 50; // of a document, versions that are known to be earlier ones
-const CHUNK = 256;
+const CHUNK = 128;
 const DAMAGED = "This replica is damaged: it has a document without its content. Delete it, open a new one and sync.";
 const CLOSED = "This replica is closed, or its client was closed or has logged out.";
 const ASIDE = "blob aside ";
