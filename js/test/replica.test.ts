@@ -13,6 +13,8 @@ import { coreOf } from "../src/client.js";
 import { Client, Locked } from "../src/index.js";
 import { replicaFile } from "../src/node.js";
 import { openReplica, type Replica } from "../src/replica.js";
+import { isContentOf } from "../src/replica/contents.js";
+import type { Head } from "../src/replica/records.js";
 import { localOf } from "../src/replica/replica.js";
 import { openLocal } from "../src/replica/unlock.js";
 import { hashCheaply } from "./cheapHashing.js";
@@ -93,6 +95,17 @@ test("a store shows what is read so far in steps that double, and never less tha
     await until(() => shown.length > 3);
     assert.deepEqual(shown.slice(3), [[300, true]]);
   }));
+
+test("a kept content is used for the row that it was opened from, and for no other", () => {
+  const head: Head = {
+    vault: "v", uid: "one", collection: "notes", hmac: "sr2.proof", version: 2, createdAt: 1, updatedAt: 2, deletedAt: null, deleted: false, mine: false,
+  };
+  assert.ok(isContentOf(["one", 2, "notes", "sr2.proof", "value"], head));
+  assert.ok(isContentOf(["one", 2, "notes", "sr2.proof", "value"], { ...head, updatedAt: 3 })); // a time is the server's word
+  for (const other of [{ uid: "two" }, { version: 3 }, { collection: "other" }, { hmac: "sr2.other" }, { hmac: null }, { deletedAt: 5 }]) {
+    assert.ok(!isContentOf(["one", 2, "notes", "sr2.proof", "value"], { ...head, ...other }), JSON.stringify(other));
+  }
+});
 
 test("what is not sent can be read: new documents, changes and deletions, and nothing once it is sent", () =>
   withReplica(async (replica) => {
