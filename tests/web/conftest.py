@@ -9,7 +9,7 @@ the console or a violation of the policy fails the test; `pages.forgive(part)` t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,36 @@ def _shared_builds(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
     javascript.shared = own if worker_id == "master" else own.parent
 
 
-@pytest.fixture(scope="package")
-def browser() -> Iterator[Browser]:
-    """Chromium, ended before tests of other folders run."""
-    with web_app.browser() as found:
-        yield found
+_browsers: list[Browser] = []  # one, or none
+_open_browsers = ExitStack()
+
+
+@pytest.fixture
+def browser() -> Browser:
+    """Chromium, which the tests of this folder share."""
+    if not _browsers:
+        _browsers.append(_open_browsers.enter_context(web_app.browser()))
+    return _browsers[0]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """End the browser before a test of another folder runs: while it is open, this thread has an event loop."""
+    try:
+        yield
+    finally:
+        if nextitem is None or not nextitem.path.is_relative_to(Path(__file__).parent):
+            _end_browser()
+
+
+def pytest_sessionfinish() -> None:
+    """End the browser also where the tests were stopped."""
+    _end_browser()
+
+
+def _end_browser() -> None:
+    _browsers.clear()
+    _open_browsers.close()
 
 
 @pytest.fixture(scope="session")
