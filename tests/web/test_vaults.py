@@ -323,6 +323,7 @@ def test_the_keyboard_alone(person: Person, pages: Pages) -> None:
     press("Escape")
     expect(page.get_by_role("dialog", name="Discard your changes?")).to_be_visible()
     press("Escape")
+    expect(page.get_by_label("Title")).to_be_focused()
     press("Control+Enter")
     wait_for(lambda: any(one.value.title == "typed" for one in person.items.list()))
     page.get_by_role("searchbox").focus()

@@ -176,7 +176,7 @@ export class Local {
     const { ring } = this.core;
     const [heads, kept] = await Promise.all([
       this.store.liveHeads(scope.vault, await scope.filter()),
-      ring && this.store.open().keepsContents ? keptContents(this.store, ring, scope) : [],
+      ring && this.store.storage.keepsContents ? keptContents(this.store, ring, scope) : [],
     ]);
     const left = new Map(heads.filter((head) => !queued.has(head.uid) && holds(head.collection)).map((head) => [head.uid, head]));
     for (const contents of kept) {
