@@ -363,7 +363,7 @@ async def test_two_nodes_write_in_one_account(where: str, clock: Clock) -> None:
 async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock) -> None:
     """One node makes the vault, another the document, at the same time: one of them is refused."""
     async with nodes(where, clock, "v") as (one, two):
-        for number in range(rounds(20, 200)):
+        for number in range(rounds(600, 3000)):
             uid = f"twin{number}"
             outcomes = await asyncio.gather(one.vault(uid), two.create(uid), return_exceptions=True)
             assert Counter(isinstance(outcome, Refusal) for outcome in outcomes) == {True: 1, False: 1}, outcomes

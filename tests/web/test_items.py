@@ -189,9 +189,9 @@ def test_the_clipboard_is_cleared(server: Server, person: Person, make_pages: Ma
     page.get_by_role("button", name="Copy Password").click()
     expect(page.get_by_text("The clipboard is cleared in 30 seconds.")).to_be_visible()
     assert _clipboard(page) == "correct horse"
-    page.clock.run_for(29_000)
+    page.clock.run_for(15_000)  # the time that the test itself takes counts too
     assert _clipboard(page) == "correct horse"
-    page.clock.run_for(1_500)
+    page.clock.run_for(15_500)
     wait_for(lambda: _clipboard(page) == "")
     page.get_by_role("button", name="Copy Username").click()
     page.clock.run_for(31_000)
