@@ -33,6 +33,20 @@ def test_base64(text: str, *, good: bool) -> None:
     assert rules.is_base64(text) is good
 
 
+@pytest.mark.parametrize("length", [32767, 32768, 32769, 65535, 65536, 65537, 65538, 100_000])
+def test_base64_of_long_texts(length: int) -> None:
+    """A long text, which is looked at in parts: one bad character anywhere, padding across the end of a part."""
+    text = "A" * length
+    assert rules.is_base64(text)
+    assert rules.is_base64(text[:-2] + "==")
+    assert not rules.is_base64(text[:-3] + "===")
+    for at in {0, 1, length - 32769, length - 32768, length - 32767, 32767, 32768, length - 3, length - 1} & {
+        *range(length)
+    }:
+        for bad in (" ", "=A"):
+            assert not rules.is_base64(text[:at] + bad + text[at + len(bad) :] + "A")
+
+
 @pytest.mark.parametrize(
     ("text", "good"),
     [

@@ -49,6 +49,7 @@ MAX_IMPORTED: Final = 2**52  # the largest time and version of an import: both a
 MAX_NEW_VERSION: Final = 2**52  # the largest version that a client may choose: far below 2**53, where JSON ends
 
 _BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()
+_AT_ONCE = 32 * 1024  # characters that are copied at a time: memory for all of a long text takes longer than the check
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -56,7 +57,13 @@ def is_base64(text: str) -> bool:
     """Whether a text is in the base64 or base64url alphabet, with at most two characters of padding."""
     if not text.isascii():
         return False
-    body = text.encode("ascii")
+    start = max(0, len(text) - _AT_ONCE)
+    if start and any(
+        text[at : min(at + _AT_ONCE, start)].encode("ascii").translate(None, _BASE64)
+        for at in range(0, start, _AT_ONCE)
+    ):
+        return False
+    body = text[start:].encode("ascii")
     rest = body.translate(None, _BASE64)
     return not rest or (rest in b"==" and body.endswith(rest) and len(body) > len(rest))
 

@@ -189,7 +189,7 @@ class Request:
             raise PayloadTooLarge(limit)
         if declared and not chunked:
             self._require_json()
-        body = self.body.whole
+        body: bytes | bytearray | None = self.body.whole
         if body is None:
             began = time.monotonic()
             if self.session_check is not None and not self.session_check.passed and self.recheck is not None:
@@ -209,7 +209,7 @@ class Request:
         self.body_size = len(body)
         return wire.decode(kind, body) if len(body) <= DECODE_AT_ONCE_BYTES else await _decode_in_steps(kind, body)
 
-    async def _receive_body(self, limit: int) -> bytes:
+    async def _receive_body(self, limit: int) -> bytes | bytearray:
         """Receive the body, within a time limit that grows with each byte received."""
         received, began = bytearray(), asyncio.get_running_loop().time()
         try:
@@ -218,9 +218,11 @@ class Request:
                     piece, more = await self.body.more()
                     if len(received) + len(piece) > limit:
                         raise PayloadTooLarge(limit)
-                    if not more:
-                        return bytes(received + piece) if received else piece
+                    if not more and not received:
+                        return piece
                     received += piece
+                    if not more:
+                        return received
                     self.buffer(len(received))
                     deadline.reschedule(began + BODY_SECONDS + len(received) / BODY_RATE)
         except TimeoutError:
@@ -369,7 +371,7 @@ _USER_AGENT_LENGTH: Final = 256  # characters that are stored
 _VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
 
-async def _decode_in_steps(kind: type[B], body: bytes) -> B:
+async def _decode_in_steps(kind: type[B], body: bytes | bytearray) -> B:
     """Decode a large body in steps, and yield to other requests between them."""
     steps = wire.decode_in_steps(kind, body)
     while True:

@@ -32,7 +32,7 @@ _keys = msgspec.json.Decoder(dict[str, Raw]).decode
 _scalar = msgspec.json.Decoder(str | int).decode
 
 
-def decode(kind: type[T], body: bytes) -> T:
+def decode(kind: type[T], body: bytes | bytearray) -> T:
     """Decode a body, or refuse it with every bad field named at once."""
     value = _at_once(kind, body)
     if value is None:
@@ -45,7 +45,7 @@ def decode(kind: type[T], body: bytes) -> T:
     return value
 
 
-def decode_in_steps(kind: type[T], body: bytes) -> Generator[None, None, T]:
+def decode_in_steps(kind: type[T], body: bytes | bytearray) -> Generator[None, None, T]:
     """The same as a generator that yields between steps, to let other requests run."""
     value = _at_once(kind, body)
     if value is None:
@@ -54,7 +54,7 @@ def decode_in_steps(kind: type[T], body: bytes) -> Generator[None, None, T]:
     return value
 
 
-def _at_once(kind: type[T], body: bytes) -> T | None:
+def _at_once(kind: type[T], body: bytes | bytearray) -> T | None:
     """The fast path: the whole body in one step; None if it needs the slow one."""
     plan = _plan(kind)
     if not body.isascii():
@@ -77,7 +77,7 @@ def _at_once(kind: type[T], body: bytes) -> T | None:
     return value
 
 
-def _in_layers(kind: type[T], body: bytes) -> Generator[None, None, T]:
+def _in_layers(kind: type[T], body: bytes | bytearray) -> Generator[None, None, T]:
     """The slow path: the body field by field, or the refusal that names each bad one.
 
     It may be good though it did not pass at once: of a key that is given twice the last counts, and the first may have
@@ -169,7 +169,7 @@ def _items(most: int) -> msgspec.json.Decoder[Any]:
     return msgspec.json.Decoder(msgspec.defstruct("Items", names, array_like=True, forbid_unknown_fields=True))
 
 
-def _fields(shallow: msgspec.json.Decoder[Any], body: bytes | Raw) -> dict[str, Raw]:
+def _fields(shallow: msgspec.json.Decoder[Any], body: bytes | bytearray | Raw) -> dict[str, Raw]:
     """The fields of a body by name, none of them built; or the sentence that says why it is no object."""
     try:
         found = shallow.decode(body or b"{}")
