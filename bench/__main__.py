@@ -9,15 +9,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import result_files, show
-from bench.asks import WrongAnswer
+from bench import result_files, result_table
 from bench.check import check
 from bench.dataset import MOST_CLIENTS, dataset
 from bench.load import Load, Plan
 from bench.measure import Cell, measure
+from bench.peer_requests import WrongAnswer
 from bench.peers import PEERS, NotHere, Peer
+from bench.progress import show_progress
 from bench.scenarios import SCENARIOS
-from bench.tell import tell
 
 QUICK = {"targets": "strongroom,floor,hono", "scenarios": "get,create,list,since", "clients": "1,64"}
 
@@ -63,7 +63,7 @@ def start(names: list[str], large: int) -> tuple[list[Peer], dict[str, str]]:
     absent: dict[str, str] = {}
     for name in names:
         peer = PEERS[name]()
-        tell(f"start {peer.title}")
+        show_progress(f"start {peer.title}")
         try:
             peer.start(dataset(large))
         except (NotHere, WrongAnswer, OSError) as error:
@@ -114,7 +114,7 @@ def main() -> int:
                     options.seconds,
                     set(cores[1:]) if pinned else None,
                     plans,
-                    tell,
+                    show_progress,
                 )
                 cells += found
                 for target, reason in failed.items():
@@ -127,8 +127,8 @@ def main() -> int:
     result = _result(options, peers, absent, cells, cannot, time.monotonic() - begun, pinned=pinned)
     if options.json:
         options.json.write_text(result_files.text(result))
-    tell("")
-    print(show.text(result))
+    show_progress("")
+    print(result_table.text(result))
     print(f"\n{result['date']}, {result['machine']}, {result['took_s']:.0f} s. we serve, our CPU: strongroom ÷ target.")
     return 0
 

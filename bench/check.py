@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from bench.asks import Ask, WrongAnswer, expect, send
 from bench.dataset import PAGE, SIZES, payload
+from bench.peer_requests import PeerRequest, WrongAnswer, expect, send
 from bench.peers.base import Peer
 
 
@@ -15,7 +15,7 @@ def _require(*, true: bool, otherwise: str) -> None:
         raise WrongAnswer(otherwise)
 
 
-def _refused(peer: Peer, ask: Ask) -> None:
+def _refused(peer: Peer, ask: PeerRequest) -> None:
     for stranger in peer.strangers(ask):
         reply = send(peer.host, stranger)
         shown = f"{ask.method} {ask.path} answers a stranger with {reply.status}"
@@ -83,7 +83,7 @@ def _since(peer: Peer) -> None:
 def _login(peer: Peer) -> None:
     ask = peer.login(1)
     _require(true=peer.works(expect(peer.host, ask)), otherwise="what a login gives does not work")
-    wrong = Ask(ask.method, ask.path, (ask.body or "").replace("horse", "cow"), ask.headers)
+    wrong = PeerRequest(ask.method, ask.path, (ask.body or "").replace("horse", "cow"), ask.headers)
     _require(true=send(peer.host, wrong).status in {400, 401}, otherwise="a wrong password is accepted")
 
 
@@ -92,7 +92,7 @@ def _accounts(peer: Peer) -> None:
     mine, other = peer.create_as(0, payload(9)), peer.create_as(1, payload(9))
     _require(true=mine.headers != other.headers, otherwise="two accounts write as one")
     _require(true=peer.document(expect(peer.host, mine))[1] == payload(9), otherwise="create answers with other data")
-    crossed = Ask(mine.method, mine.path, mine.body, other.headers, mine.status)
+    crossed = PeerRequest(mine.method, mine.path, mine.body, other.headers, mine.status)
     _require(true=peer.refuses(send(peer.host, crossed)), otherwise="an account writes into the vault of another")
 
 

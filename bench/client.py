@@ -20,8 +20,8 @@ import httpx2
 
 from bench import result_files
 from bench.figures import client_text
+from bench.progress import show_progress
 from bench.streams import Place
-from bench.tell import tell
 from strongroom import identifiers, model
 from strongroom.client import Client
 from strongroom.client.format import keys, names, primitives, seal
@@ -79,7 +79,7 @@ def fill(client: Client, url: str, count: int) -> str:
     bearer = _bearer(client)
     with httpx2.Client(timeout=60) as http:
         for first in range(0, count, BATCH):
-            tell(f"fill: {first:,} of {count:,}")
+            show_progress(f"fill: {first:,} of {count:,}")
             operations = []
             for number in range(first, min(first + BATCH, count)):
                 uid = identifiers.new_uid(time.time_ns() // 1_000_000)
@@ -135,7 +135,7 @@ def syncing(count: int, rounds: int) -> dict[str, float]:
         vault = fill(client, url, count)
         lists, syncs, grown, worked = [], [], [], []
         for round_ in range(rounds):
-            tell(f"sync, round {round_ + 1} of {rounds}")
+            show_progress(f"sync, round {round_ + 1} of {rounds}")
             lists.append(listed(client, url, vault, count))
             command = [
                 sys.executable,
@@ -169,7 +169,7 @@ def creating(count: int) -> dict[str, float]:
         with client.open_replica(place.folder / "replica") as replica:
             replica.sync()
             notes = replica.vault("offline").collection("notes")
-            tell(f"create {count:,}, one by one and at once")
+            show_progress(f"create {count:,}, one by one and at once")
             began, worked = time.perf_counter(), time.process_time()
             for number in range(count):
                 notes.create({**VALUE, "number": number})

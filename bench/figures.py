@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from bench import show
+from bench import result_table
 
 # What is measured, by its key: a title, what it is counted in, and the figure that was set.
 WANTED = {
@@ -91,7 +91,7 @@ def growth_text(result: dict[str, Any]) -> str:
         for clients in result["clients"]:
             one, other = (cells[name, clients, f"strongroom-{count}"] for count in (small, large))
             found = [
-                f"{one[figure]:.4g} → {other[figure]:.4g} | {show.ratio(other[figure], one[figure])}"
+                f"{one[figure]:.4g} → {other[figure]:.4g} | {result_table.ratio(other[figure], one[figure])}"
                 for figure in ("cpu_us", "p50_ms")
             ]
             lines.append(f"| {title} | {clients} | {' | '.join(found)} |")

@@ -13,15 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from bench import figures, proc, result_files
-from bench.asks import Ask, expect, track
 from bench.check import check
 from bench.dataset import dataset, payload
 from bench.load import Load, LoadFailed, Plan
 from bench.measure import Cell, measure
+from bench.peer_requests import PeerRequest, expect, track
 from bench.peers import Peer
 from bench.peers.strongroom import OnSqlite
+from bench.progress import show_progress
 from bench.scenarios import SCENARIOS, Scenario
-from bench.tell import tell
 
 LIMIT = 1.2  # the most by which the cost at the larger size may differ from that at the smaller
 STARTS = 5
@@ -57,14 +57,16 @@ def grow(counts: list[int], clients: list[int], rounds: int, seconds: float) -> 
     cells: list[Cell] = []
     try:
         for peer, count in zip(peers, counts, strict=True):
-            tell(f"fill {peer.title}")
+            show_progress(f"fill {peer.title}")
             peer.start(dataset(count))
         for scenario in MEASURED:
             for peer in peers:
                 check(peer, scenario.name)
             plans: dict[tuple[str, str], Plan] = {}
             for number in clients:
-                found, failed = measure(load, scenario, list(peers), number, rounds, seconds, None, plans, tell)
+                found, failed = measure(
+                    load, scenario, list(peers), number, rounds, seconds, None, plans, show_progress
+                )
                 if failed:
                     raise LoadFailed(str(failed))
                 cells += found
@@ -85,7 +87,7 @@ def first_answer() -> list[float]:
         try:
             begun = time.perf_counter()
             peer.launch()
-            expect(peer.host, Ask("GET", "/health"))
+            expect(peer.host, PeerRequest("GET", "/health"))
             took.append(time.perf_counter() - begun)
         finally:
             peer.stop()
@@ -99,10 +101,10 @@ def memory(seconds: float) -> dict[str, float]:
     found = {}
     try:
         peer.start(dataset(100_000))
-        expect(peer.host, Ask("GET", "/health"))
+        expect(peer.host, PeerRequest("GET", "/health"))
         found["idle"] = proc.memory_bytes(peer.pids()) / 2**20
         for name, scenario in SCENARIOS.items():
-            tell(f"memory: {name}")
+            show_progress(f"memory: {name}")
             load.run(scenario.plan(peer), max(scenario.clients, default=64), seconds)
             found[name] = proc.peak_bytes(peer.pids()) / 2**20
     finally:
@@ -122,7 +124,7 @@ def main() -> int:
     options = parser.parse_args()
     counts = sorted(int(part) for part in options.documents.split(","))
     clients = [int(part) for part in options.clients.split(",")]
-    tell("start to first answer")
+    show_progress("start to first answer")
     result: dict[str, Any] = {
         **result_files.circumstances(),
         "counts": counts,
@@ -133,7 +135,7 @@ def main() -> int:
     result["cells"] = grow(counts, clients, options.rounds, options.seconds)
     if options.json:
         options.json.write_text(result_files.text(result))
-    tell("")
+    show_progress("")
     print(figures.growth_text(result))
     return 0
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.client import PASSWORD, fill, sealing
+from bench.progress import show_progress
 from bench.streams import Place
-from bench.tell import tell
 from strongroom.client import Client
 from tests.support.chromium import chromium
 from tests.support.javascript import bundles, run, served
@@ -115,7 +115,7 @@ def main() -> None:
             fill(client, url, count)
         figures = {}
         for name, measure in columns.items():
-            tell(f"in {name}")
+            show_progress(f"in {name}")
             with tempfile.TemporaryDirectory() as folder:
                 figures[name] = measure(url, email, Path(folder), count)
     print(f"{f'{count:,} documents':38}" + "".join(f"{name:>12}" for name in columns))

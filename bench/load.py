@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from bench.asks import Track
+    from bench.peer_requests import Track
 
 _END = b"\r\n\r\n"
 _PATIENCE = 600  # seconds for what is under way when a window ends

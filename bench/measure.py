@@ -75,7 +75,7 @@ def measure(
     seconds: float,
     cpus: set[int] | None,
     plans: dict[tuple[str, str], Plan],
-    tell: Callable[[str], None],
+    show_progress: Callable[[str], None],
 ) -> tuple[list[Cell], dict[str, str]]:
     """All targets of one scenario with so many clients, and for those that failed under the load: how."""
     cells = {peer.name: Cell(scenario.name, clients, peer.name) for peer in peers}
@@ -89,7 +89,7 @@ def measure(
             key = peer.name, scenario.name
             if key not in plans:
                 plans[key] = scenario.plan(peer)
-            tell(f"{scenario.name}, {clients} clients, round {number} of {rounds}: {peer.title}")
+            show_progress(f"{scenario.name}, {clients} clients, round {number} of {rounds}: {peer.title}")
             pids = peer.pids()
             if cpus:
                 proc.pin(pids, cpus)

@@ -6,9 +6,9 @@ import time
 
 import httpx2
 
-from bench.filling import COLUMNS, owner, put_in, rows, run_sql
+from bench.direct_inserts import COLUMNS, owner, put_in, rows, run_sql
+from bench.progress import show_progress
 from bench.streams import Place, furnished, settle
-from bench.tell import tell
 
 
 async def move(place: Place, other: Place, count: int) -> dict[str, float]:
@@ -21,7 +21,7 @@ async def move(place: Place, other: Place, count: int) -> dict[str, float]:
     times = f"created_at = {first}, updated_at = {first + count}"
     await run_sql(place.where, f"UPDATE vaults SET {times} WHERE uid = '{person.vault}'")
     await run_sql(place.where, f"UPDATE ledgers SET clock = {first + count} WHERE user_id = '{owner(person)}'")
-    tell(f"{place.engine}: move an account of {count:,} documents")
+    show_progress(f"{place.engine}: move an account of {count:,} documents")
     with place.serving() as (_, port), other.serving() as (_, target), httpx2.Client(timeout=600) as http:
         began = time.perf_counter()
         file = http.get(f"http://127.0.0.1:{port}/auth/export", headers={"authorization": f"Bearer {person.token}"})

@@ -22,8 +22,8 @@ from bench.dataset import dataset
 from bench.load import Load, Plan
 from bench.peers import PEERS, Peer
 from bench.peers.base import BENCH_BIN, WORK
+from bench.progress import show_progress
 from bench.scenarios import SCENARIOS
-from bench.tell import tell
 
 _RATE = 250
 _IDLE = ("Writer._work ", "_worker ", "_Writer._run ", "Condition.wait ", "wait ", "Thread.")  # threads without work
@@ -53,7 +53,7 @@ def main() -> int:
                 for name in options.scenarios.split(","):
                     plan = SCENARIOS[name].plan(peer)
                     for clients in map(int, options.clients.split(",")):
-                        tell(f"{target}: {name}, {clients} clients")
+                        show_progress(f"{target}: {name}, {clients} clients")
                         columns.append(_column(peer, load, name, plan, clients, options))
             finally:
                 peer.stop()

@@ -12,7 +12,7 @@ import textwrap
 from collections.abc import Callable
 from pathlib import Path
 
-from bench import figures, layers, marks, show, tables
+from bench import figures, goals, layers, result_table, tables
 from bench.plot import plot
 from bench.result_files import FOLDER, Machine, machines
 
@@ -50,7 +50,7 @@ def compared(found: list[Machine], old: str) -> str:
         if target is not None:
             for column, name in ((5, "get"), (6, "create")):
                 cell = found[0].cells.get((name, 64, target))
-                row[column] = " " if cell is None else f" {show.short(cell['rate'])} "
+                row[column] = " " if cell is None else f" {result_table.short(cell['rate'])} "
         lines.append("|".join(row))
     return "\n".join(lines)
 
@@ -94,7 +94,7 @@ def document(found: list[Machine]) -> str:
         f"![Requests a second with 64 clients on {machine.title}](benchmarks-{machine.name}.svg)\n"
         for machine in measured
     ]
-    parts += ["## The figures that were set", "", marks.table(found), ""]
+    parts += ["## The figures that were set", "", goals.table(found), ""]
     parts += ["## Side by side", "", "With the most clients that a scenario was measured with.", "", LEGEND]
     parts += [tables.side_by_side(found), ""]
     for title, made in (("Two worker processes", tables.workers), ("One account and many", tables.accounts)):
@@ -102,7 +102,7 @@ def document(found: list[Machine]) -> str:
             parts += [f"## {title}", "", text, ""]
     for machine in measured:
         parts += [f"## The whole run on {machine.title}", "", tables.heading(machine), "", LEGEND]
-        parts += [show.markdown(machine.run), ""]
+        parts += [result_table.markdown(machine.run), ""]
         if absent := [f"- {name}: {reason}" for name, reason in machine.run["absent"].items()]:
             parts += ["Not run here:", "", *absent, ""]
     for machine in found:

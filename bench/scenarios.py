@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from bench.asks import track
 from bench.dataset import ACCOUNTS, LISTED, MOST_CLIENTS, PAGE, PAYLOAD_BYTES, SIZES, WRITERS, payload
 from bench.load import Plan
+from bench.peer_requests import track
 from bench.peers.base import Peer
 
 _DOCUMENT = PAYLOAD_BYTES + 20  # an answer with one document has at least this many bytes

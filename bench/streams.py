@@ -29,7 +29,7 @@ from typing import Any, Self
 import uvloop
 
 from bench import proc
-from bench.tell import tell
+from bench.progress import show_progress
 from strongroom.credentials import Lifetime, TokenIssuer, TokenSigner
 from strongroom.model import Origin
 from strongroom.store import Tx, open_database
@@ -241,7 +241,7 @@ async def idle(place: Place, count: int, rounds: int, seconds: float) -> dict[st
         beside: list[tuple[float, float]] = []
         grown: list[int] = []
         for number in range(rounds):
-            tell(f"{place.engine}: {count} idle streams, round {number + 1} of {rounds}")
+            show_progress(f"{place.engine}: {count} idle streams, round {number + 1} of {rounds}")
             alone.append(await writes(port, writer, seconds))
             before = proc.memory_bytes([pid])
             opened = [await stream(port, reader) for reader in readers]
@@ -310,17 +310,17 @@ async def main() -> None:
     for engine in options.engines.split(","):
         found[engine] = {}
         with Place.new(engine) as place:
-            tell(f"{engine}: idle streams")
+            show_progress(f"{engine}: idle streams")
             found[engine][f"{options.streams} idle streams"] = await idle(
                 place, options.streams, options.rounds, options.seconds
             )
             for apart in (False, True):
                 where = "another process" if apart else "the same process"
-                tell(f"{engine}: 100 streams on {where}")
+                show_progress(f"{engine}: 100 streams on {where}")
                 found[engine][f"event on 100 streams of {where}, after the write's answer"] = await latency(
                     place, 100, options.writes, apart=apart
                 )
-    tell("")
+    show_progress("")
     for engine, parts in found.items():
         for title, figures in parts.items():
             print(f"{engine}: {title}")

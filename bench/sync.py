@@ -23,24 +23,24 @@ import uvloop
 
 from bench import proc, result_files
 from bench.dataset import COLLECTION, HMAC, payload
+from bench.direct_inserts import COLUMNS, VERSION_COLUMNS, owner, put_in, rows, run_sql
 from bench.figures import text
-from bench.filling import COLUMNS, VERSION_COLUMNS, owner, put_in, rows, run_sql
 from bench.move import move
+from bench.progress import show_progress
 from bench.streams import WRITERS, Person, Place, Wire, asked, furnished, idle, latency, settle, wire
-from bench.tell import tell
 
 NEW = 10  # documents that `since` shows
 DAY = 86_400_000
 
 
 async def since(place: Place, large: int, rounds: int, seconds: float) -> dict[str, float]:
-    """Ask for ten new documents in a small vault and in a large one, in turn; CPU and latency of each."""
+    """PeerRequest for ten new documents in a small vault and in a large one, in turn; CPU and latency of each."""
     people = await settle(place.where, 2)
     with place.serving() as (_, port):
         await furnished(port, people)
     paths = {}
     for person, count in zip(people, (1_000, large), strict=True):
-        tell(f"{place.engine}: fill a vault of {count:,}")
+        show_progress(f"{place.engine}: fill a vault of {count:,}")
         first = time.time_ns() // 1_000_000 - count - 60_000
         await put_in(place.where, "documents", COLUMNS, rows(owner(person), person.vault, count, first, 1_024, None))
         sums = f"documents = {count}, bytes = {count * (1_024 + len(HMAC))}"
@@ -57,7 +57,7 @@ async def since(place: Place, large: int, rounds: int, seconds: float) -> dict[s
             ]
             paths[number] = f"/vaults/{person.vault}/documents?since={made[0]['updatedAt']}"
         for round_ in range(rounds + 1):
-            tell(f"{place.engine}: since, round {round_} of {rounds}")
+            show_progress(f"{place.engine}: since, round {round_} of {rounds}")
             for number in (0, 1) if round_ % 2 else (1, 0):
                 began, times = proc.cpu_seconds(place.pids(pid)), []
                 end = time.perf_counter() + seconds
@@ -94,7 +94,7 @@ async def batch(place: Place, rounds: int) -> dict[str, float]:
         whole, path = json.dumps({"operations": operations}).encode(), f"/vaults/{person.vault}/batch"
         alone, together = [], []
         for number in range(rounds + 1):
-            tell(f"{place.engine}: batch, round {number} of {rounds}")
+            show_progress(f"{place.engine}: batch, round {number} of {rounds}")
             await asyncio.sleep(0.2)
             began = time.perf_counter()
             await asyncio.gather(*(creates(one, person, bodies[n::WRITERS]) for n, one in enumerate(clients)))
@@ -165,14 +165,14 @@ async def purge(place: Place, count: int) -> dict[str, float]:
         usual = await while_(port, person, asyncio.sleep(8))
     old = time.time_ns() // 1_000_000 - 400 * DAY
     for number, size in ((count, 1_024), (5, 4_000_000)):
-        tell(f"{place.engine}: fill the trash with {number:,}")
+        show_progress(f"{place.engine}: fill the trash with {number:,}")
         old += DAY
         gone = list(rows(owner(person), person.vault, number, old, size, old + DAY))
         await put_in(place.where, "documents", COLUMNS, iter(gone))
         before = ((*row[:6], 0, *row[7:9], None, old) for row in gone)
         await put_in(place.where, "versions", VERSION_COLUMNS, before)
     due = await left(place.where)
-    tell(f"{place.engine}: purge {due:,} rows")
+    show_progress(f"{place.engine}: purge {due:,} rows")
     began = time.perf_counter()
     with place.serving() as (_, port):
 
@@ -210,7 +210,7 @@ async def measured(engine: str, options: argparse.Namespace) -> dict[str, float]
     if "events" in parts:
         with Place.new(engine) as place:
             for key, apart in (("event_ms", False), ("event_apart_ms", True)):
-                tell(f"{engine}: 100 streams{' apart' if apart else ''}")
+                show_progress(f"{engine}: 100 streams{' apart' if apart else ''}")
                 found[key] = (await latency(place, 100, options.writes, apart=apart))["median ms"]
     if "batch" in parts:
         with Place.new(engine) as place:
@@ -253,7 +253,7 @@ async def main() -> int:
         result["engines"][engine] = await measured(engine, options)
         if options.json:
             options.json.write_text(result_files.text(result))
-    tell("")
+    show_progress("")
     print(text(result))
     return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bench.result_files import Machine
-from bench.show import ratio, short
+from bench.result_table import ratio, short
 
 NONE = "Not measured yet."
 _WRITES = ("create", "accounts")

@@ -1,4 +1,4 @@
-"""The benchmark's own parts: pages are what the results say, marks are judged, pages of a list are followed."""
+"""The benchmark's own parts: pages are what the results say, goals are judged, pages of a list are followed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import pytest
 
-from bench import layers, marks, report, result_files, show
-from bench.asks import VALUE, Ask, track
+from bench import goals, layers, report, result_files, result_table
 from bench.load import LoadFailed, Plan, run_window
+from bench.peer_requests import VALUE, PeerRequest, track
 from bench.result_files import Machine
 
 ROOT = Path(__file__).parent.parent
@@ -35,8 +35,8 @@ def test_every_architecture_has_its_column() -> None:
     assert f"**x86-64**: 2026-12-24; {first.run['machine']}" in page
     assert f"**aarch64**: {first.run['date']}" in page
     assert "**riscv64**: not measured yet." in page
-    rate = show.short(first.cells["get", 64, "strongroom"]["rate"])
-    p50 = show.short(first.cells["get", 64, "strongroom"]["p50_ms"])
+    rate = result_table.short(first.cells["get", 64, "strongroom"]["rate"])
+    p50 = result_table.short(first.cells["get", 64, "strongroom"]["p50_ms"])
     assert f"| 64 | strongroom, SQLite | {rate} |  | {p50} | {rate} |  | {p50} |  |  |  |" in page
 
 
@@ -59,8 +59,8 @@ def machine(**rates: float) -> Machine:
     return Machine("x86_64", run, None, None, None, None)
 
 
-def mark(title: str) -> marks.Mark:
-    [found] = [one for one in marks.MARKS if one.title.startswith(title)]
+def goal(title: str) -> goals.Goal:
+    [found] = [one for one in goals.GOALS if one.title.startswith(title)]
     return found
 
 
@@ -68,13 +68,13 @@ def test_a_mark_that_is_missed_says_so() -> None:
     """A ratio below what was wanted is marked, one at it is not, and what was not measured has no figure."""
     good = machine(get_strongroom=2_500, get_hono=1_000, get_strongroom_pg=1_875)
     bad = machine(get_strongroom=2_400, get_hono=1_000, get_strongroom_pg=1_776)
-    assert mark("get, 64 clients: \N{MULTIPLICATION SIGN} the twin's").shown(good) == "2.50"
-    assert mark("get, 64 clients: \N{MULTIPLICATION SIGN} the twin's").shown(bad) == "2.40 (**missed**)"
-    assert mark("get, 64 clients: PostgreSQL's part").shown(good) == "75 %"
-    assert mark("get, 64 clients: PostgreSQL's part").shown(bad) == "74 % (**missed**)"
-    assert mark("get, 64 clients, SQLite: p99 over p50").shown(good) == "3.50 (**missed**)"
-    assert mark("create, 64 clients: \N{MULTIPLICATION SIGN} the twin's").shown(good) == "not measured"
-    assert mark("memory at rest").shown(good) == "not measured"
+    assert goal("get, 64 clients: \N{MULTIPLICATION SIGN} the twin's").shown(good) == "2.50"
+    assert goal("get, 64 clients: \N{MULTIPLICATION SIGN} the twin's").shown(bad) == "2.40 (**missed**)"
+    assert goal("get, 64 clients: PostgreSQL's part").shown(good) == "75 %"
+    assert goal("get, 64 clients: PostgreSQL's part").shown(bad) == "74 % (**missed**)"
+    assert goal("get, 64 clients, SQLite: p99 over p50").shown(good) == "3.50 (**missed**)"
+    assert goal("create, 64 clients: \N{MULTIPLICATION SIGN} the twin's").shown(good) == "not measured"
+    assert goal("memory at rest").shown(good) == "not measured"
 
 
 def test_a_result_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -153,7 +153,7 @@ def test_the_load_follows_the_cursor_of_each_page(chunked: bool) -> None:  # noq
 
     async def run() -> list[int]:
         async with serving(respond) as host:
-            ask = Ask("GET", f"/documents?since={VALUE}")
+            ask = PeerRequest("GET", f"/documents?since={VALUE}")
             lane = [
                 track(ask, host, slot=0, least=9_000, first=None if number else b"40", last=number == LISTED - 1)
                 for number in range(LISTED)
@@ -171,7 +171,7 @@ def test_a_short_answer_fails_the_window() -> None:
 
     async def run() -> None:
         async with serving(lambda _: [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"]) as host:
-            await run_window(Plan(host, [[track(Ask("GET", "/"), host, least=3)]], at=[0]), 1, 0.0)
+            await run_window(Plan(host, [[track(PeerRequest("GET", "/"), host, least=3)]], at=[0]), 1, 0.0)
 
     with pytest.raises(LoadFailed, match="a body of 2 bytes"):
         asyncio.run(run())
@@ -179,4 +179,4 @@ def test_a_short_answer_fails_the_window() -> None:
 
 def test_a_figure_is_shown_with_the_digits_that_count() -> None:
     """Thousands have commas, small figures two digits after the point."""
-    assert [show.short(value) for value in (12_345.6, 99.94, 1.234)] == ["12,346", "99.9", "1.23"]
+    assert [result_table.short(value) for value in (12_345.6, 99.94, 1.234)] == ["12,346", "99.9", "1.23"]

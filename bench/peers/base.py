@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO, Any, ClassVar
 
 from bench import proc
-from bench.asks import Ask, Reply, send
 from bench.dataset import Dataset
+from bench.peer_requests import PeerRequest, Reply, send
 
 BENCH = Path(__file__).resolve().parent.parent
 WORK = BENCH / ".work"
@@ -126,7 +126,7 @@ class Peer(ABC):
         until = time.monotonic() + _PATIENCE
         while time.monotonic() < until:
             try:
-                send(self.host, Ask("GET", path))
+                send(self.host, PeerRequest("GET", path))
             except OSError:
                 time.sleep(0.1)
             else:
@@ -136,37 +136,37 @@ class Peer(ABC):
     # The requests, in the peer's own words
 
     @abstractmethod
-    def get(self, vault: str, uid: str) -> Ask:
+    def get(self, vault: str, uid: str) -> PeerRequest:
         """One document."""
 
     @abstractmethod
-    def create(self, vault: str, data: str) -> Ask:
+    def create(self, vault: str, data: str) -> PeerRequest:
         """A new document."""
 
     @abstractmethod
-    def update(self, vault: str, uid: str, data: str) -> Ask:
+    def update(self, vault: str, uid: str, data: str) -> PeerRequest:
         """Other ciphertext for a document; VALUE is the version that the client saw."""
 
     @abstractmethod
-    def list_(self, vault: str) -> Ask:
+    def list_(self, vault: str) -> PeerRequest:
         """All documents of a vault."""
 
     @abstractmethod
-    def since(self, vault: str) -> Ask:
+    def since(self, vault: str) -> PeerRequest:
         """What changed after the cursor VALUE."""
 
     @abstractmethod
-    def page(self, vault: str) -> Ask:
+    def page(self, vault: str) -> PeerRequest:
         """The first documents of a vault after the cursor VALUE, as many as a page holds."""
 
-    def create_as(self, number: int, data: str) -> Ask:
+    def create_as(self, number: int, data: str) -> PeerRequest:
         """A new document of another account, in its own vault."""
         bearer, vault = self.writers[number]
         ask = self.create(vault, data)
         return replace(ask, headers={**ask.headers, "Authorization": bearer})
 
     @abstractmethod
-    def login(self, number: int) -> Ask:
+    def login(self, number: int) -> PeerRequest:
         """Account `number` logs in."""
 
     # What the answers mean
@@ -192,11 +192,11 @@ class Peer(ABC):
     def works(self, reply: Reply) -> bool:
         """Whether what a login gave opens the door."""
 
-    def strangers(self, ask: Ask) -> list[Ask]:
+    def strangers(self, ask: PeerRequest) -> list[PeerRequest]:
         """The same request without a bearer, and with another account's: both must be refused."""
         bare = {name: text for name, text in ask.headers.items() if name != "Authorization"}
         return [
-            Ask(ask.method, ask.path, ask.body, headers, ask.status)
+            PeerRequest(ask.method, ask.path, ask.body, headers, ask.status)
             for headers in (bare, {**bare, "Authorization": self.other})
         ]
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench import postgres, proc
-from bench.asks import VALUE, Ask, Reply, expect
 from bench.dataset import COLLECTION, HMAC, PAGE, PASSWORD, Dataset, uuid4
+from bench.peer_requests import VALUE, PeerRequest, Reply, expect
 from bench.peers.base import BENCH_BIN, NotHere, Peer, free_port
 
 _BUCKET = "/v1/buckets/bench"
@@ -97,12 +97,12 @@ class Kinto(Peer):
         assert self._database is not None
         for number in (0, 1):
             body = json.dumps({"data": {"password": PASSWORD}})
-            expect(self.host, Ask("PUT", f"/v1/accounts/account{number}", body, {}, 201))
+            expect(self.host, PeerRequest("PUT", f"/v1/accounts/account{number}", body, {}, 201))
         self.other = _basic(1)
-        expect(self.host, Ask("PUT", _BUCKET, "{}", self._headers(), 201))
+        expect(self.host, PeerRequest("PUT", _BUCKET, "{}", self._headers(), 201))
         for number, seeded in enumerate(data.vaults):
             seeded.vault = f"vault{number}"
-            expect(self.host, Ask("PUT", f"{_BUCKET}/collections/{seeded.vault}", "{}", self._headers(), 201))
+            expect(self.host, PeerRequest("PUT", f"{_BUCKET}/collections/{seeded.vault}", "{}", self._headers(), 201))
         for seeded in data.vaults:
             first = time.time_ns() // 1_000_000 - seeded.count - 60_000
             seeded.uids = [uuid4() for _ in range(seeded.count)]
@@ -131,28 +131,28 @@ class Kinto(Peer):
     def _headers(self) -> dict[str, str]:
         return {"Authorization": _basic(0)}
 
-    def get(self, vault: str, uid: str) -> Ask:
-        return Ask("GET", f"{_BUCKET}/collections/{vault}/records/{uid}", None, self._headers())
+    def get(self, vault: str, uid: str) -> PeerRequest:
+        return PeerRequest("GET", f"{_BUCKET}/collections/{vault}/records/{uid}", None, self._headers())
 
-    def create(self, vault: str, data: str) -> Ask:
-        return Ask("POST", f"{_BUCKET}/collections/{vault}/records", _record(data), self._headers(), 201)
+    def create(self, vault: str, data: str) -> PeerRequest:
+        return PeerRequest("POST", f"{_BUCKET}/collections/{vault}/records", _record(data), self._headers(), 201)
 
-    def update(self, vault: str, uid: str, data: str) -> Ask:
+    def update(self, vault: str, uid: str, data: str) -> PeerRequest:
         headers = {**self._headers(), "If-Match": f'"{VALUE}"'}
-        return Ask("PUT", f"{_BUCKET}/collections/{vault}/records/{uid}", _record(data), headers)
+        return PeerRequest("PUT", f"{_BUCKET}/collections/{vault}/records/{uid}", _record(data), headers)
 
-    def list_(self, vault: str) -> Ask:
-        return Ask("GET", f"{_BUCKET}/collections/{vault}/records?_sort=last_modified", None, self._headers())
+    def list_(self, vault: str) -> PeerRequest:
+        return PeerRequest("GET", f"{_BUCKET}/collections/{vault}/records?_sort=last_modified", None, self._headers())
 
-    def since(self, vault: str) -> Ask:
+    def since(self, vault: str) -> PeerRequest:
         path = f"{_BUCKET}/collections/{vault}/records?_sort=last_modified&_since={VALUE}"
-        return Ask("GET", path, None, self._headers())
+        return PeerRequest("GET", path, None, self._headers())
 
-    def page(self, vault: str) -> Ask:
+    def page(self, vault: str) -> PeerRequest:
         since = self.since(vault)
-        return Ask(since.method, f"{since.path}&_limit={PAGE}", None, since.headers)
+        return PeerRequest(since.method, f"{since.path}&_limit={PAGE}", None, since.headers)
 
-    def login(self, number: int) -> Ask:
+    def login(self, number: int) -> PeerRequest:
         raise NotImplementedError
 
     def document(self, reply: Reply) -> tuple[str, str]:

@@ -12,8 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.asks import VALUE, Ask, Reply, expect, send
 from bench.dataset import ACCOUNTS, COLLECTION, HMAC, PAGE, PASSWORD, WRITERS, Dataset, uuid4
+from bench.peer_requests import VALUE, PeerRequest, Reply, expect, send
 from bench.peers.base import BENCH_BIN, NotHere, Peer, free_port
 
 _OWNER = "vault.owner = @request.auth.id"
@@ -106,16 +106,16 @@ class PocketBase(Peer):
         )
         token = expect(self.host, _log_in("_superusers", admin[0])).json["token"]
         for wanted in _COLLECTIONS:
-            expect(self.host, Ask("POST", "/api/collections", json.dumps(wanted), {"Authorization": token}))
+            expect(self.host, PeerRequest("POST", "/api/collections", json.dumps(wanted), {"Authorization": token}))
         for number in range(ACCOUNTS):
             body = {"email": _email(number), "password": PASSWORD, "passwordConfirm": PASSWORD}
-            expect(self.host, Ask("POST", "/api/collections/users/records", json.dumps(body)))
+            expect(self.host, PeerRequest("POST", "/api/collections/users/records", json.dumps(body)))
         self.other = expect(self.host, self.login(1)).json["token"]
         owner = expect(self.host, self.login(0)).json
         self._bearer = owner["token"]
         for seeded in data.vaults:
             body = {"owner": owner["record"]["id"], "name": seeded.name}
-            ask = Ask("POST", "/api/collections/vaults/records", json.dumps(body), self._headers())
+            ask = PeerRequest("POST", "/api/collections/vaults/records", json.dumps(body), self._headers())
             seeded.vault = expect(self.host, ask).json["id"]
         self.halt()
         self._insert(data)
@@ -126,10 +126,10 @@ class PocketBase(Peer):
 
     def _own_vault(self, admin: str, user: str) -> tuple[str, str]:
         """A token of an account, which a superuser may ask for, and a vault that the account makes with it."""
-        ask = Ask("POST", f"/api/collections/users/impersonate/{user}", "{}", {"Authorization": admin})
+        ask = PeerRequest("POST", f"/api/collections/users/impersonate/{user}", "{}", {"Authorization": admin})
         bearer = expect(self.host, ask).json["token"]
         body = json.dumps({"owner": user, "name": "own"})
-        own = Ask("POST", "/api/collections/vaults/records", body, {"Authorization": bearer})
+        own = PeerRequest("POST", "/api/collections/vaults/records", body, {"Authorization": bearer})
         return bearer, expect(self.host, own).json["id"]
 
     def _insert(self, data: Dataset) -> None:
@@ -170,31 +170,31 @@ class PocketBase(Peer):
     def _headers(self) -> dict[str, str]:
         return {"Authorization": self._bearer}
 
-    def get(self, vault: str, uid: str) -> Ask:  # noqa: ARG002
-        return Ask("GET", f"{_RECORDS}/{uid}", None, self._headers())
+    def get(self, vault: str, uid: str) -> PeerRequest:  # noqa: ARG002
+        return PeerRequest("GET", f"{_RECORDS}/{uid}", None, self._headers())
 
-    def create(self, vault: str, data: str) -> Ask:
+    def create(self, vault: str, data: str) -> PeerRequest:
         body = {"vault": vault, "collection": COLLECTION, "data": data, "hmac": HMAC, "version": 1}
-        return Ask("POST", _RECORDS, json.dumps(body), self._headers())
+        return PeerRequest("POST", _RECORDS, json.dumps(body), self._headers())
 
-    def update(self, vault: str, uid: str, data: str) -> Ask:  # noqa: ARG002
+    def update(self, vault: str, uid: str, data: str) -> PeerRequest:  # noqa: ARG002
         body = f'{{"data": "{data}", "hmac": "{HMAC}", "version+": 1, "seen": {VALUE}}}'
-        return Ask("PATCH", f"{_RECORDS}/{uid}", body, self._headers())
+        return PeerRequest("PATCH", f"{_RECORDS}/{uid}", body, self._headers())
 
-    def list_(self, vault: str) -> Ask:
+    def list_(self, vault: str) -> PeerRequest:
         return self._query(vault, "2000")
 
-    def since(self, vault: str) -> Ask:
+    def since(self, vault: str) -> PeerRequest:
         return self._query(vault, VALUE)
 
-    def _query(self, vault: str, since: str) -> Ask:
+    def _query(self, vault: str, since: str) -> PeerRequest:
         path = f"{_RECORDS}?perPage={PAGE}&skipTotal=1&sort=updated&vault={vault}&since={since}"
-        return Ask("GET", path, None, self._headers())
+        return PeerRequest("GET", path, None, self._headers())
 
-    def page(self, vault: str) -> Ask:
+    def page(self, vault: str) -> PeerRequest:
         return self.since(vault)  # never more than a page
 
-    def login(self, number: int) -> Ask:
+    def login(self, number: int) -> PeerRequest:
         return _log_in("users", _email(number))
 
     def document(self, reply: Reply) -> tuple[str, str]:
@@ -209,7 +209,7 @@ class PocketBase(Peer):
     def works(self, reply: Reply) -> bool:
         token, user = reply.json["token"], reply.json["record"]["id"]
         body = json.dumps({"owner": user, "name": token[-40:]})
-        ask = Ask("POST", "/api/collections/vaults/records", body, {"Authorization": token})
+        ask = PeerRequest("POST", "/api/collections/vaults/records", body, {"Authorization": token})
         return send(self.host, ask).status == 200
 
     def refuses(self, reply: Reply) -> bool:
@@ -221,9 +221,9 @@ def _email(number: int) -> str:
     return f"account{number}@example.org"
 
 
-def _log_in(collection: str, email: str) -> Ask:
+def _log_in(collection: str, email: str) -> PeerRequest:
     body = json.dumps({"identity": email, "password": PASSWORD})
-    return Ask("POST", f"/api/collections/{collection}/auth-with-password", body)
+    return PeerRequest("POST", f"/api/collections/{collection}/auth-with-password", body)
 
 
 def _moment(seconds: float) -> str:

@@ -7,8 +7,8 @@ from abc import abstractmethod
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from bench.asks import VALUE, Ask, Reply, expect, send
 from bench.dataset import ACCOUNTS, COLLECTION, HMAC, PAGE, PASSWORD, WRITERS, Dataset
+from bench.peer_requests import VALUE, PeerRequest, Reply, expect, send
 from bench.peers.base import Peer
 
 
@@ -30,7 +30,7 @@ class VaultApi(Peer):
         for number in range(1, ACCOUNTS):
             self.other = f"Bearer {expect(self.host, self._register(number)).json['accessToken']}"
         for seeded in data.vaults:
-            ask = Ask("POST", "/vault", json.dumps({"name": seeded.name}), self._headers(), 201)
+            ask = PeerRequest("POST", "/vault", json.dumps({"name": seeded.name}), self._headers(), 201)
             seeded.vault = expect(self.host, ask).json["uid"]
         self.halt()
         self.insert(data, owner["user"]["id"])
@@ -40,7 +40,7 @@ class VaultApi(Peer):
             self.writers = list(zip(bearers, pool.map(self._own_vault, bearers), strict=True))
 
     def _own_vault(self, bearer: str) -> str:
-        ask = Ask("POST", "/vault", json.dumps({"name": "own"}), {"Authorization": bearer}, 201)
+        ask = PeerRequest("POST", "/vault", json.dumps({"name": "own"}), {"Authorization": bearer}, 201)
         uid: str = expect(self.host, ask).json["uid"]
         return uid
 
@@ -55,31 +55,31 @@ class VaultApi(Peer):
     def _headers(self) -> dict[str, str]:
         return {"Authorization": self._bearer}
 
-    def _register(self, number: int) -> Ask:
-        return Ask("POST", "/auth/email/register", _credentials(number), status=201)
+    def _register(self, number: int) -> PeerRequest:
+        return PeerRequest("POST", "/auth/email/register", _credentials(number), status=201)
 
-    def get(self, vault: str, uid: str) -> Ask:
-        return Ask("GET", f"/vaults/{vault}/documents/{uid}", None, self._headers())
+    def get(self, vault: str, uid: str) -> PeerRequest:
+        return PeerRequest("GET", f"/vaults/{vault}/documents/{uid}", None, self._headers())
 
-    def create(self, vault: str, data: str) -> Ask:
+    def create(self, vault: str, data: str) -> PeerRequest:
         body = json.dumps({"collection": COLLECTION, "data": data, "hmac": HMAC})
-        return Ask("POST", f"/vaults/{vault}/documents", body, self._headers(), 201)
+        return PeerRequest("POST", f"/vaults/{vault}/documents", body, self._headers(), 201)
 
-    def update(self, vault: str, uid: str, data: str) -> Ask:
+    def update(self, vault: str, uid: str, data: str) -> PeerRequest:
         body = f'{{"data": "{data}", "hmac": "{HMAC}", "version": {VALUE}}}'
-        return Ask("PUT", f"/vaults/{vault}/documents/{uid}", body, self._headers())
+        return PeerRequest("PUT", f"/vaults/{vault}/documents/{uid}", body, self._headers())
 
-    def list_(self, vault: str) -> Ask:
-        return Ask("GET", f"/vaults/{vault}/documents", None, self._headers())
+    def list_(self, vault: str) -> PeerRequest:
+        return PeerRequest("GET", f"/vaults/{vault}/documents", None, self._headers())
 
-    def since(self, vault: str) -> Ask:
-        return Ask("GET", f"/vaults/{vault}/documents?since={VALUE}", None, self._headers())
+    def since(self, vault: str) -> PeerRequest:
+        return PeerRequest("GET", f"/vaults/{vault}/documents?since={VALUE}", None, self._headers())
 
-    def page(self, vault: str) -> Ask:
-        return Ask("GET", f"/vaults/{vault}/documents?since={VALUE}&limit={PAGE}", None, self._headers())
+    def page(self, vault: str) -> PeerRequest:
+        return PeerRequest("GET", f"/vaults/{vault}/documents?since={VALUE}&limit={PAGE}", None, self._headers())
 
-    def login(self, number: int) -> Ask:
-        return Ask("POST", "/auth/email/login", _credentials(number))
+    def login(self, number: int) -> PeerRequest:
+        return PeerRequest("POST", "/auth/email/login", _credentials(number))
 
     def document(self, reply: Reply) -> tuple[str, str]:
         return _essence(reply.json)
@@ -92,7 +92,7 @@ class VaultApi(Peer):
 
     def works(self, reply: Reply) -> bool:
         token = reply.json["accessToken"]
-        ask = Ask("POST", "/vault", json.dumps({"name": token[-40:]}), {"Authorization": f"Bearer {token}"})
+        ask = PeerRequest("POST", "/vault", json.dumps({"name": token[-40:]}), {"Authorization": f"Bearer {token}"})
         return send(self.host, ask).status == 201
 
 

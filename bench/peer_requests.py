@@ -12,7 +12,7 @@ WIDTH = 20  # a value inside a body is padded with blanks to this width, so that
 
 
 @dataclass(frozen=True)
-class Ask:
+class PeerRequest:
     """A request. Where it holds VALUE, the client puts what the last answer said (a version, a cursor)."""
 
     method: str
@@ -21,9 +21,9 @@ class Ask:
     headers: dict[str, str] = field(default_factory=dict)
     status: int = 200
 
-    def filled(self, value: str) -> Ask:
+    def filled(self, value: str) -> PeerRequest:
         """The same request with the value in its place."""
-        return Ask(
+        return PeerRequest(
             self.method,
             self.path.replace(VALUE, value),
             None if self.body is None else self.body.replace(VALUE, value.ljust(WIDTH)),
@@ -48,7 +48,7 @@ class Track:
 
 
 def track(
-    ask: Ask,
+    ask: PeerRequest,
     host: str,
     *,
     slot: int = -1,
@@ -85,7 +85,7 @@ class Reply:
         return json.loads(self.raw)
 
 
-def send(host: str, ask: Ask) -> Reply:
+def send(host: str, ask: PeerRequest) -> Reply:
     """Send one request and read its answer."""
     connection = http.client.HTTPConnection(host, timeout=60)
     try:
@@ -99,7 +99,7 @@ def send(host: str, ask: Ask) -> Reply:
         connection.close()
 
 
-def expect(host: str, ask: Ask) -> Reply:
+def expect(host: str, ask: PeerRequest) -> Reply:
     """Send one request; anything but the status it names is an error."""
     reply = send(host, ask)
     if reply.status != ask.status:

@@ -13,7 +13,7 @@ _SYNC = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
 @dataclass(frozen=True)
-class Mark:
+class Goal:
     """One figure that was set. `find` says what a machine has found, or None where it was not measured."""
 
     title: str
@@ -31,7 +31,7 @@ class Mark:
         return f"{_number(found, self.unit)}{'' if reached else ' (**missed**)'}"
 
     @property
-    def goal(self) -> str:
+    def wanted_text(self) -> str:
         """What was wanted."""
         digits = f"{self.wanted:.0%}".replace("%", " %") if self.unit == "%" else f"{self.wanted:g} {self.unit}".strip()
         return f"{'≥' if self.at_least else '≤'} {digits}"
@@ -91,52 +91,52 @@ def _growth(machine: Machine) -> float | None:
     )
 
 
-def _marks() -> Iterable[Mark]:
+def _marks() -> Iterable[Goal]:
     twin = {"get": 2.5, "create": 2.5, "update": 1.8, "mixed": 2.5, "list": 2.0, "since": 2.0}
     names = {"mixed": "90 % `since`, 10 % writes"}
     for name, wanted in twin.items():
         title = names.get(name, f"`{name}`" if name == "since" else name)
-        yield Mark(f"{title}, 64 clients: {_TIMES} the twin's requests/s", wanted, _ratio("rate", name, 64, "hono"))
+        yield Goal(f"{title}, 64 clients: {_TIMES} the twin's requests/s", wanted, _ratio("rate", name, 64, "hono"))
     for name, wanted in {"create": 1.3, "update": 1.0}.items():
-        yield Mark(f"{name}, one client: {_TIMES} the twin's requests/s", wanted, _ratio("rate", name, 1, "hono"))
+        yield Goal(f"{name}, one client: {_TIMES} the twin's requests/s", wanted, _ratio("rate", name, 1, "hono"))
     for name, wanted in {"get": 1.5, "create": 1.4, "list": 1.2, "since": 1.5}.items():
         find = _ratio("cpu_us", name, 64, "floor")
-        yield Mark(f"{name}, 64 clients: {_TIMES} the floor's CPU", wanted, find, at_least=False)
+        yield Goal(f"{name}, 64 clients: {_TIMES} the floor's CPU", wanted, find, at_least=False)
     for name, wanted in {"get": 0.75, "list": 0.75, "since": 0.75, "create": 0.6, "update": 0.55}.items():
         find = _ratio("rate", name, 64, "strongroom", "strongroom-pg")
-        yield Mark(f"{name}, 64 clients: PostgreSQL's part of SQLite's requests/s", wanted, find, unit="%")
+        yield Goal(f"{name}, 64 clients: PostgreSQL's part of SQLite's requests/s", wanted, find, unit="%")
     for target, engine in _ENGINES.items():
         for name in ("get", "create", "since"):
             find = _tail(name, target)
-            yield Mark(f"{name}, 64 clients, {engine}: p99 over p50", 3, find, at_least=False)
+            yield Goal(f"{name}, 64 clients, {engine}: p99 over p50", 3, find, at_least=False)
     for engine, title in _SYNC.items():
         find = _sync(engine, "batch_ratio")
-        yield Mark(f"1,000 creates by 16 clients over one batch of 1,000, {title}: time", 8, find)
+        yield Goal(f"1,000 creates by 16 clients over one batch of 1,000, {title}: time", 8, find)
     for engine, title in _SYNC.items():
         find = _sync(engine, "purge_stall_ms")
-        yield Mark(f"longest silence of 16 writers during a purge, {title}", 50, find, at_least=False, unit="ms")
-    yield Mark("memory at rest, SQLite", 50, lambda one: _memory(one, at_rest=True), at_least=False, unit="MiB")
-    yield Mark(
+        yield Goal(f"longest silence of 16 writers during a purge, {title}", 50, find, at_least=False, unit="ms")
+    yield Goal("memory at rest, SQLite", 50, lambda one: _memory(one, at_rest=True), at_least=False, unit="MiB")
+    yield Goal(
         "memory peak over all scenarios, SQLite",
         110,
         lambda one: _memory(one, at_rest=False),
         at_least=False,
         unit="MiB",
     )
-    yield Mark("cost at 1,000,000 documents over that at 1,000, the worst", 1.1, _growth, at_least=False)
+    yield Goal("cost at 1,000,000 documents over that at 1,000, the worst", 1.1, _growth, at_least=False)
 
 
-MARKS = tuple(_marks())
+GOALS = tuple(_marks())
 
 
 def table(machines: list[Machine]) -> str:
-    """All marks beside what each machine found."""
+    """All goals beside what each machine found."""
     lines = [
         "| | wanted | " + " | ".join(machine.title for machine in machines) + " |",
         "|---|---:|" + "---:|" * len(machines),
     ]
     lines += [
-        f"| {mark.title} | {mark.goal} | " + " | ".join(mark.shown(machine) for machine in machines) + " |"
-        for mark in MARKS
+        f"| {goal.title} | {goal.wanted_text} | " + " | ".join(goal.shown(machine) for machine in machines) + " |"
+        for goal in GOALS
     ]
     return "\n".join(lines)

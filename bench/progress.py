@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 
-def tell(sentence: str) -> None:
+def show_progress(sentence: str) -> None:
     """Say where we are; on a terminal each sentence replaces the one before."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r{sentence:<100}")
