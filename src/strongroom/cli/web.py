@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 from strongroom.cli import terminal
 from strongroom.cli.exit_codes import FAILED, UNREACHABLE
-from strongroom.cli.web_askers import ASKERS, CACHED, headers_of, headers_with_copy
-from strongroom.cli.web_exchange import LARGEST, Connection, Host, Served, Unclear, Unreachable
+from strongroom.cli.strict_http import LARGEST, AmbiguousResponse, Connection, Host, Response, Unreachable
+from strongroom.cli.web_request_headers import CACHED, REQUESTERS, headers_of, headers_with_copy
 from strongroom.web_release import (
     MANIFEST,
     POLICY,
@@ -159,7 +159,7 @@ class _Comparison:
         self._reached: list[str] = []
         self._not_reached: list[str] = []
         self._servers: set[str] = set()  # that connect-src names
-        self._found: dict[str, set[tuple[str, str]]] = {}  # who met each difference: the asker, the address
+        self._found: dict[str, set[tuple[str, str]]] = {}  # who met each difference: the requester, the address
 
     def run(self) -> None:
         """Ask for everything, at every address of the host, in another order each time."""
@@ -184,8 +184,8 @@ class _Comparison:
         """What differs, a line each; where not everybody meets it, who does."""
         shown = []
         for line, met in self._found.items():
-            who, where = {asker for asker, _ in met}, {place for _, place in met}
-            own = [] if "" in who or who >= set(ASKERS) else sorted(who)
+            who, where = {requester for requester, _ in met}, {place for _, place in met}
+            own = [] if "" in who or who >= set(REQUESTERS) else sorted(who)
             own += [f"at {place}" for place in sorted(where)] if len(where) < len(self._reached) else []
             shown.append(f"{line} (asked {', '.join(own)})" if own else line)
         return sorted(shown)
@@ -196,7 +196,7 @@ class _Comparison:
         if self._servers:
             parts.append(f"The app may connect to {', '.join(sorted(self._servers))}: check that this is your server.")
         parts.append(
-            f"Each file was asked for {len(ASKERS) + 1} times over HTTP/1.1 at {', '.join(self._reached)}: with "
+            f"Each file was asked for {len(REQUESTERS) + 1} times over HTTP/1.1 at {', '.join(self._reached)}: with "
             "headers like those of Chromium, Firefox and Safari, without them, and with the file in a cache."
         )
         if self._not_reached:
@@ -209,70 +209,70 @@ class _Comparison:
         return "\n".join(parts)
 
     def _look(self, connection: Connection, place: str) -> None:
-        requests = [(name, asker) for name in (*self._expected.files, MANIFEST) for asker in ASKERS]
+        requests = [(name, requester) for name in (*self._expected.files, MANIFEST) for requester in REQUESTERS]
         random.shuffle(requests)
-        for name, asker in requests:
-            served = self._ask(connection, place, name, asker)
-            if served is None:
+        for name, requester in requests:
+            response = self._ask(connection, place, name, requester)
+            if response is None:
                 continue
-            if asker == ASKERS[0] and served.status == 200 and len(served.all("etag")) == 1:
-                self._ask(connection, place, name, CACHED, etag=served.all("etag")[0])
+            if requester == REQUESTERS[0] and response.status == 200 and len(response.all("etag")) == 1:
+                self._ask(connection, place, name, CACHED, etag=response.all("etag")[0])
         if self._address.has_root:
             for path in ("/", PREFIX.removesuffix("/")):
                 self._ask_redirect(connection, place, path)
 
-    def _ask(self, connection: Connection, place: str, name: str, asker: str, etag: str = "") -> Served | None:
+    def _ask(self, connection: Connection, place: str, name: str, requester: str, etag: str = "") -> Response | None:
         """Ask for a file, and note what differs; the response, if there is one."""
         is_secure = self._address.host.scheme == "https"
         headers = (
             headers_with_copy(name, etag, is_secure=is_secure)
-            if asker == CACHED
-            else headers_of(asker, name, is_secure=is_secure)
+            if requester == CACHED
+            else headers_of(requester, name, is_secure=is_secure)
         )
         try:
-            served = connection.get(self._address.folder + path_of(name), headers)
-        except Unclear as reason:
-            self._note(f"unclear    {name}: {reason}", asker, place)
+            response = connection.get(self._address.folder + path_of(name), headers)
+        except AmbiguousResponse as reason:
+            self._note(f"unclear    {name}: {reason}", requester, place)
             return None
-        if asker == CACHED and served.status == 304:
-            found = self._policy_differences(name, served, is_update=True)
-        elif served.status != 200:
-            found = [f"missing    {name}: the server responds with {served.status}"]
+        if requester == CACHED and response.status == 304:
+            found = self._policy_differences(name, response, is_update=True)
+        elif response.status != 200:
+            found = [f"missing    {name}: the server responds with {response.status}"]
         else:
-            found = [*self._content_differences(name, served), *self._policy_differences(name, served)]
+            found = [*self._content_differences(name, response), *self._policy_differences(name, response)]
         for line in found:
-            self._note(line, asker, place)
-        return served
+            self._note(line, requester, place)
+        return response
 
     def _ask_redirect(self, connection: Connection, place: str, path: str) -> None:
         """Ask for a path that must lead to the app, with nothing in it that a browser shows or runs."""
         try:
-            served = connection.get(path, headers_of(ASKERS[0], "index.html", is_secure=False))
-        except Unclear as reason:
+            response = connection.get(path, headers_of(REQUESTERS[0], "index.html", is_secure=False))
+        except AmbiguousResponse as reason:
             self._note(f"unclear    {path}: {reason}", "", place)
             return
-        fits = served.status in {301, 302, 307, 308} and not served.content
-        if not fits or served.all("location") not in ([PREFIX], [self._address.url]):
+        fits = response.status in {301, 302, 307, 308} and not response.content
+        if not fits or response.all("location") not in ([PREFIX], [self._address.url]):
             self._note(f"altered    {path}: it must lead to {PREFIX}, and nothing else", "", place)
         expected = {"location", "content-security-policy", "referrer-policy", "x-content-type-options"}
-        for line in _unexpected(path, served, expected):
+        for line in _unexpected(path, response, expected):
             self._note(line, "", place)
 
-    def _note(self, line: str, asker: str, place: str) -> None:
-        self._found.setdefault(line, set()).add((asker, place))
+    def _note(self, line: str, requester: str, place: str) -> None:
+        self._found.setdefault(line, set()).add((requester, place))
 
-    def _content_differences(self, name: str, served: Served) -> list[str]:
-        codings = served.all("content-encoding")
+    def _content_differences(self, name: str, response: Response) -> list[str]:
+        codings = response.all("content-encoding")
         if codings not in ([], ["gzip"], ["identity"]):
             return [f"unclear    {name}: it comes as {', '.join(codings)[:40]!r}, which cannot be read here"]
-        content = _unpacked(served.content) if codings == ["gzip"] else served.content
+        content = _unpacked(response.content) if codings == ["gzip"] else response.content
         if name == MANIFEST:
             return _manifest_differences(content, self._expected)
         if content is None or hashlib.sha256(content).hexdigest() != self._expected.files[name]:
             return [f"altered    {name}: its content is another"]
         return []
 
-    def _policy_differences(self, name: str, served: Served, *, is_update: bool = False) -> list[str]:
+    def _policy_differences(self, name: str, response: Response, *, is_update: bool = False) -> list[str]:
         """How headers differ. Those of 304 change what a browser has: what they have must be right, the rest stays."""
         wanted = dict(SECURITY_HEADERS)
         if not is_hashed(name):
@@ -281,7 +281,7 @@ class _Comparison:
             wanted["content-type"] = content_type(name)
         found = []
         for header, value in wanted.items():
-            given = served.all(header)
+            given = response.all(header)
             if is_update and not given:
                 continue
             if header == _POLICY_HEADER and self._is_apart and len(given) == 1:
@@ -292,7 +292,7 @@ class _Comparison:
                 fits = given == [value] or (header == "content-type" and _is_type(given, value))
             if not fits:
                 found.append(f"header     {name}: {header.title()} must be sent once, and be: {value}")
-        return found + _unexpected(name, served, wanted.keys())
+        return found + _unexpected(name, response, wanted.keys())
 
 
 def _is_type(given: list[str], wanted: str) -> bool:
@@ -300,16 +300,16 @@ def _is_type(given: list[str], wanted: str) -> bool:
     return [one.lower().replace("; ", ";") for one in given] == [wanted.replace("; ", ";")]
 
 
-def _unexpected(name: str, served: Served, expected: AbstractSet[str]) -> list[str]:
+def _unexpected(name: str, response: Response, expected: AbstractSet[str]) -> list[str]:
     """The headers of a response that are neither expected nor harmless, and those that come twice."""
     found = []
-    for header, value in served.headers:
+    for header, value in response.headers:
         is_harmless = header in _HARMLESS or (header.startswith("x-") and header not in _OBEYED)
         if header == "alt-svc":
             is_harmless = all(_SAME_HOST.fullmatch(part.strip()) for part in value.split(","))
         if header not in expected and not is_harmless:
             found.append(f"header     {name}: {header.title()[:60]} must not be sent: {value[:80]!r}")
-        elif header in _ONCE and header not in expected and len(served.all(header)) > 1:
+        elif header in _ONCE and header not in expected and len(response.all(header)) > 1:
             found.append(f"header     {name}: {header.title()} must be sent once")
     return found
 

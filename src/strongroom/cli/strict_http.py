@@ -1,6 +1,6 @@
 """One exchange over HTTP/1.1 for `strongroom web verify`, read strictly.
 
-A response that one reader could take in another way than the next one, such as a browser, is refused: `Unclear`.
+A response that two readers could take in two ways is refused (`AmbiguousResponse`): a browser could be the other one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Unreachable(Exception):  # noqa: N818 - an outcome
     """The server does not respond; the message says why."""
 
 
-class Unclear(Exception):  # noqa: N818 - an outcome
+class AmbiguousResponse(Exception):  # noqa: N818 - an outcome
     """A response that is not one alone, or none of HTTP; the message says what it is instead."""
 
 
@@ -49,7 +49,7 @@ class Host(NamedTuple):
         return list(dict.fromkeys(str(place[0]) for *_, place in found))
 
 
-class Served(NamedTuple):
+class Response(NamedTuple):
     """A response: its status, its headers with names in small letters, its content as it was sent."""
 
     status: int
@@ -78,8 +78,8 @@ class Connection:
             self._socket.close()
         self._socket, self._buffer = None, b""
 
-    def get(self, path: str, headers: Headers) -> Served:
-        """The response to a request; raises Unreachable and Unclear. Redirects are not followed."""
+    def get(self, path: str, headers: Headers) -> Response:
+        """The response to a request; raises Unreachable and AmbiguousResponse. Redirects are not followed."""
         lines = [f"GET {path} HTTP/1.1", f"Host: {self._host.netloc}", *(f"{name}: {value}" for name, value in headers)]
         request = ("\r\n".join(lines) + "\r\n\r\n").encode()
         was_open = self._socket is not None
@@ -92,7 +92,7 @@ class Connection:
                     raise
                 self.close()  # the server had closed an idle connection
                 return self._exchange(request)
-        except Unclear:
+        except AmbiguousResponse:
             self.close()
             raise
         except ssl.SSLCertVerificationError as error:
@@ -102,21 +102,21 @@ class Connection:
             reason = getattr(error, "strerror", None) or type(error).__name__
             raise Unreachable(f"no response ({reason})") from None
 
-    def _exchange(self, request: bytes) -> Served:
+    def _exchange(self, request: bytes) -> Response:
         if self._socket is None:
             self._socket = self._opened()
         self._has_begun = False
         self._socket.sendall(request)
         status, headers = self._head()
         if status < 200:
-            raise Unclear(f"an interim response {status} comes before it")
-        served = Served(status, headers, b"")
-        content = b"" if status in {204, 304} else self._content(served)
+            raise AmbiguousResponse(f"an interim response {status} comes before it")
+        response = Response(status, headers, b"")
+        content = b"" if status in {204, 304} else self._content(response)
         if self._buffer:
-            raise Unclear("more bytes come after it")
-        if any("close" in value.lower() for value in served.all("connection")):
+            raise AmbiguousResponse("more bytes come after it")
+        if any("close" in value.lower() for value in response.all("connection")):
             self.close()
-        return served._replace(content=content)
+        return response._replace(content=content)
 
     def _opened(self) -> socket.socket:
         found = socket.create_connection((self._address, self._host.port), timeout=_SECONDS)
@@ -133,7 +133,7 @@ class Connection:
             raise TimeoutError(None, "it takes too long")
         more = self._socket.recv(65_536) if self._socket is not None else b""
         if not more and self._has_begun:
-            raise Unclear("it ends too early")
+            raise AmbiguousResponse("it ends too early")
         if not more:
             raise EOFError
         self._has_begun = True
@@ -142,11 +142,11 @@ class Connection:
     def _line(self, most: int) -> bytes:
         while b"\n" not in self._buffer[: most + 1]:
             if len(self._buffer) > most:
-                raise Unclear("its head is longer than any of the app")
+                raise AmbiguousResponse("its head is longer than any of the app")
             self._fill()
         line, _, self._buffer = self._buffer.partition(b"\n")
         if not line.endswith(b"\r") or b"\r" in line[:-1]:
-            raise Unclear("its lines do not end as those of HTTP")
+            raise AmbiguousResponse("its lines do not end as those of HTTP")
         return line[:-1]
 
     def _exactly(self, size: int) -> bytes:
@@ -163,28 +163,28 @@ class Connection:
         first = self._line(_HEAD)
         status = _STATUS.fullmatch(first)
         if status is None:
-            raise Unclear(f"it begins with {first[:40]!r}")
+            raise AmbiguousResponse(f"it begins with {first[:40]!r}")
         headers, left = [], _HEAD
         while line := self._line(left):
             left -= len(line)
             found = _HEADER.fullmatch(line)
             if found is None or left <= 0:
-                raise Unclear(f"its headers have the line {line[:60]!r}")
+                raise AmbiguousResponse(f"its headers have the line {line[:60]!r}")
             headers.append((found[1].decode().lower(), found[2].decode("latin-1")))
         return int(status[1]), headers
 
-    def _content(self, served: Served) -> bytes:
-        codings, lengths = served.all("transfer-encoding"), served.all("content-length")
+    def _content(self, response: Response) -> bytes:
+        codings, lengths = response.all("transfer-encoding"), response.all("content-length")
         if codings:
             if codings != ["chunked"] or lengths:
-                raise Unclear("it says in two ways how long it is")
+                raise AmbiguousResponse("it says in two ways how long it is")
             return self._chunks()
         if not lengths:
             return self._rest()
         if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
-            raise Unclear("it says in two ways how long it is")
+            raise AmbiguousResponse("it says in two ways how long it is")
         if int(lengths[0]) > LARGEST:
-            raise Unclear("it is larger than any file of the app")
+            raise AmbiguousResponse("it is larger than any file of the app")
         return self._exactly(int(lengths[0]))
 
     def _chunks(self) -> bytes:
@@ -192,17 +192,17 @@ class Connection:
         while True:
             line = self._line(100)
             if not _SIZE.fullmatch(line):
-                raise Unclear(f"it has a chunk {line[:40]!r}")
+                raise AmbiguousResponse(f"it has a chunk {line[:40]!r}")
             size = int(line, 16)
             if len(found) + size > LARGEST:
-                raise Unclear("it is larger than any file of the app")
+                raise AmbiguousResponse("it is larger than any file of the app")
             if not size:
                 break
             found += self._exactly(size)
             if self._exactly(2) != b"\r\n":
-                raise Unclear("a chunk of it is longer than it says")
+                raise AmbiguousResponse("a chunk of it is longer than it says")
         if self._line(_HEAD):
-            raise Unclear("headers come after its content")
+            raise AmbiguousResponse("headers come after its content")
         return found
 
     def _rest(self) -> bytes:
@@ -216,4 +216,4 @@ class Connection:
         except EOFError:
             self.close()
             return found
-        raise Unclear("it is larger than any file of the app")
+        raise AmbiguousResponse("it is larger than any file of the app")

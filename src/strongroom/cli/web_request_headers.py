@@ -6,10 +6,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from strongroom.cli.web_exchange import Headers
+    from strongroom.cli.strict_http import Headers
 
 WORKER: Final = "service-worker.js"
-CACHED: Final = "as a browser with the file in its cache"  # the asker that has seen the file before
+CACHED: Final = "as a browser with the file in its cache"  # the requester that has seen the file before
 _DESTINATIONS: Final = {".html": "document", ".css": "style", ".svg": "image", ".webmanifest": "manifest"}
 _MODES: Final = {"document": "navigate", "style": "no-cors", "image": "no-cors", "serviceworker": "same-origin"}
 _PAGE: Final = "text/html,application/xhtml+xml,application/xml;q=0.9,"
@@ -58,14 +58,14 @@ _PROGRAMS: Final[dict[str, Headers]] = {
     "without a name": (("Accept", _ANY), ("Connection", "keep-alive")),
     "without compression": (("User-Agent", "curl/8.14.1"), ("Accept", _ANY), ("Accept-Encoding", "identity")),
 }
-ASKERS: Final = (*(f"as {name}" for name in _BROWSERS), *_PROGRAMS)
+REQUESTERS: Final = (*(f"as {name}" for name in _BROWSERS), *_PROGRAMS)
 
 
-def headers_of(asker: str, name: str, *, is_secure: bool) -> Headers:
+def headers_of(requester: str, name: str, *, is_secure: bool) -> Headers:
     """The headers of a request for a file."""
-    if asker in _PROGRAMS:
-        return _PROGRAMS[asker]
-    browser = _BROWSERS[asker.removeprefix("as ")]
+    if requester in _PROGRAMS:
+        return _PROGRAMS[requester]
+    browser = _BROWSERS[requester.removeprefix("as ")]
     kind = _destination(name)
     accepted = {"document": browser.page, "image": browser.image, "style": "text/css,*/*;q=0.1"}.get(kind, _ANY)
     found = [("Connection", "keep-alive"), *(browser.hints if is_secure else ())]
@@ -88,7 +88,7 @@ def headers_of(asker: str, name: str, *, is_secure: bool) -> Headers:
 
 def headers_with_copy(name: str, etag: str, *, is_secure: bool) -> Headers:
     """The headers of a browser that has the file in its cache, and asks whether it is still the same."""
-    return [*headers_of(ASKERS[0], name, is_secure=is_secure), ("If-None-Match", etag)]
+    return [*headers_of(REQUESTERS[0], name, is_secure=is_secure), ("If-None-Match", etag)]
 
 
 def _destination(name: str) -> str:
