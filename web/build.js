@@ -65,7 +65,7 @@ const workerName = worker.named["argon2-worker.js"];
 const app = await bundle({
   entryPoints: { app: "src/main.tsx" },
   splitting: true,
-  plugins: [{ name: "worker", setup: nameWorker }, { name: "at once", setup: loadAtOnce }, { name: "later", setup: followFirst }, { name: "texts", setup: splitTexts }],
+  plugins: [{ name: "worker", setup: nameWorker }, { name: "eager imports", setup: loadEagerly }, { name: "later", setup: followFirst }, { name: "texts", setup: splitTexts }],
   inject: options.inject ? [resolve(options.inject)] : [],
 });
 const operator = hasOperator ? await bundle({ entryPoints: { operator: "src/operator/main.tsx" } }) : undefined;
@@ -138,9 +138,9 @@ function nameWorker({ onLoad }) {
 }
 
 /** Load with the first load what the client would load when it is first used. */
-function loadAtOnce({ onResolve }) {
-  const places = new Map([["later.js", "atOnce.ts"], ["laterBasics.js", "atOnceBasics.ts"]].map(([name, own]) => [join(HERE, "../js/src", name), join(HERE, "src", own)]));
-  onResolve({ filter: /\/later(Basics)?\.js$/ }, ({ path, resolveDir }) => {
+function loadEagerly({ onResolve }) {
+  const places = new Map([["lazyImports.js", "eagerImports.ts"], ["lazyBasicImports.js", "eagerBasicImports.ts"]].map(([name, own]) => [join(HERE, "../js/src", name), join(HERE, "src", own)]));
+  onResolve({ filter: /\/lazy(Basic)?Imports\.js$/ }, ({ path, resolveDir }) => {
     const own = places.get(join(resolveDir, path));
     return own && { path: own };
   });

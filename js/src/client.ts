@@ -16,7 +16,7 @@ import type { Usage } from "./operations/usageAndLog.js";
 import { openVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
 import { checkedType, Collection, Vault } from "./vaults.js";
-import { passwords, rare, saved } from "./later.js";
+import { passwords, rare, saved } from "./lazyImports.js";
 
 const move = () => import("./operations/accountMove.js");
 /** Where a browser keeps a session, unless told otherwise. */

@@ -3,7 +3,7 @@ import type { Enrolment, RecoveryCodes, SecondFactors } from "./net/decoders.js"
 import type { Core } from "./operations/core.js";
 import type { Authenticator, Code } from "./operations/factors.js";
 import type { ListedPasskey, NewPasskey } from "./operations/passkeys.js";
-import { passwords, rare } from "./later.js";
+import { passwords, rare } from "./lazyImports.js";
 
 
 /** The second factor, where the server asks for one. */

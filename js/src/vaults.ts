@@ -13,7 +13,7 @@ import type { Progress } from "./operations/rotation.js";
 import type { TokenOptions } from "./operations/tokens.js";
 import type { OpenVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
-import { rare } from "./later.js";
+import { rare } from "./lazyImports.js";
 
 
 /** The changes after a cursor. After the iteration, `cursor` is where to continue. */

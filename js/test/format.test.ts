@@ -24,7 +24,7 @@ import { printRecoveryKey } from "../src/format/recovery.js";
 import { requireGeneration, sealBlob, sealDocument } from "../src/format/seal.js";
 import { Secret } from "../src/format/secret.js";
 import { Sha256 } from "../src/format/sha256.js";
-import { sealWithSlots, withoutRecovery } from "../src/format/waysIn.js";
+import { sealWithSlots, withoutRecovery } from "../src/format/keyringSlots.js";
 import { hashCheaply } from "./cheapHashing.js";
 
 const PASSWORD = "correct horse battery staple";

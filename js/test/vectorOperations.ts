@@ -6,6 +6,7 @@ import { kdfSalt, normalEmail, readDescriptor, spellDescriptor } from "../src/fo
 import { type Bytes, checkedUid, fromBase64, fromUrl, type Item, items, join, list, NONE, type Random, readNumber, short, toBase64, toUrl } from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
 import type { Body } from "../src/format/keyringBody.js";
+import * as keyringSlots from "../src/format/keyringSlots.js";
 import { collectionKey, type CollectionKeys, collectionSecret, derive, newest, vaultKeys, type VaultKeys } from "../src/format/keys.js";
 import { collectionKeys, openName, sealName } from "../src/format/names.js";
 import { type Content, pad, paddedLength, unpad } from "../src/format/padding.js";
@@ -18,7 +19,6 @@ import { openAuth, printRecoveryKey, readRecoveryKey, recoveryAuth, recoveryWrap
 import { blobLineage, link, openBlob, openDocument, parentAfter, readProof, sealBlob, sealContent } from "../src/format/seal.js";
 import { Secret } from "../src/format/secret.js";
 import { readToken, SCOPES, spellToken } from "../src/format/tokens.js";
-import * as waysIn from "../src/format/waysIn.js";
 import { checkBlob, nextAccount, nextRow, seenBlob } from "../src/operations/rollback.js";
 
 // The vectors are JSON, and each operation knows what its own look like.
@@ -90,19 +90,19 @@ function shownRing(ring: Keyring): object {
 }
 
 async function changed(ring: Keyring, change: Given, random: Random): Promise<Keyring> {
-  const password = (of: Keyring) => waysIn.withPassword(of, keysOf(secret(change.wrap)), readDescriptor(change.descriptor), random);
+  const password = (of: Keyring) => keyringSlots.withPassword(of, keysOf(secret(change.wrap)), readDescriptor(change.descriptor), random);
   switch (change.do) {
     case "add vault": return ring.withVault(change.uid, change.name, change.sealed, random);
     case "made": return ring.withEntry(change.uid, { made: true });
     case "rename": return ring.withEntry(change.uid, { name: change.name });
     case "delete vault": return ring.withoutVault(change.uid);
-    case "rotate vault": return waysIn.withRotatedVault(ring, change.uid, random);
-    case "rotate": return waysIn.rotated(ring, random);
+    case "rotate vault": return keyringSlots.withRotatedVault(ring, change.uid, random);
+    case "rotate": return keyringSlots.rotated(ring, random);
     case "password": return password(ring);
-    case "recovery": return password(await waysIn.withRecovery(ring, secret(change.secret), random));
-    case "no recovery": return password(waysIn.withoutRecovery(ring));
-    case "add passkey": return waysIn.withPasskey(ring, passkeyOf(change), random);
-    case "remove passkey": return waysIn.withoutPasskey(ring, passkeyId(change.rpId, unhex(change.credential)));
+    case "recovery": return password(await keyringSlots.withRecovery(ring, secret(change.secret), random));
+    case "no recovery": return password(keyringSlots.withoutRecovery(ring));
+    case "add passkey": return keyringSlots.withPasskey(ring, passkeyOf(change), random);
+    case "remove passkey": return keyringSlots.withoutPasskey(ring, passkeyId(change.rpId, unhex(change.credential)));
     default: throw new Error(`an unknown change: ${change.do}`);
   }
 }
@@ -198,19 +198,19 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
     const { version, generation } = given;
     const head = { account: unhex(given.account), version, generation, previous: unhex(given.previous) };
     const ring = Keyring.of({ ...head, slots: unhex(given.slots), digest: NONE }, secret(given.accountKey), given.body as Body);
-    return { keyring: (await waysIn.sealWithSlots(ring, tape(given.random), "wrap" in given ? keysOf(secret(given.wrap)) : undefined)).sealed };
+    return { keyring: (await keyringSlots.sealWithSlots(ring, tape(given.random), "wrap" in given ? keysOf(secret(given.wrap)) : undefined)).sealed };
   },
   "change-keyring": async ({ keyring, accountKey, change, random: draws }) => {
     const random = tape(draws);
     const ring = await changed(await Keyring.reopen(keyring, secret(accountKey)), change, random);
-    return { keyring: (await waysIn.sealWithSlots(ring, random, "wrap" in change ? keysOf(secret(change.wrap)) : undefined)).sealed };
+    return { keyring: (await keyringSlots.sealWithSlots(ring, random, "wrap" in change ? keysOf(secret(change.wrap)) : undefined)).sealed };
   },
   "open-keyring": async (given) =>
-    shownRing(await waysIn.openWithPassword(given.keyring, keysOf(secret(given.wrap)), readDescriptor(given.descriptor))),
+    shownRing(await keyringSlots.openWithPassword(given.keyring, keysOf(secret(given.wrap)), readDescriptor(given.descriptor))),
   "recover-keyring": async (given) =>
-    shownRing(await waysIn.openWithRecovery(given.keyring, await readRecoveryKey(given.recoveryKey))),
+    shownRing(await keyringSlots.openWithRecovery(given.keyring, await readRecoveryKey(given.recoveryKey))),
   "reopen-keyring": async (given) => shownRing(await Keyring.reopen(given.keyring, secret(given.accountKey))),
-  "unlock-keyring": async (given) => shownRing(await waysIn.openWithPasskey(given.keyring, passkeyOf(given))),
+  "unlock-keyring": async (given) => shownRing(await keyringSlots.openWithPasskey(given.keyring, passkeyOf(given))),
   "open-slot": async (given) => {
     const slot = unhex(given.slot);
     if (slot.length !== 148) throw new Tampered();

@@ -19,7 +19,7 @@ from playwright.sync_api import Browser
 from tests.contract.harness import ENGINES, Server
 from tests.support import javascript, web_app
 from tests.support.web_app import DESKTOP, PHONE, MakePages, Pages
-from tests.web.stage import Person
+from tests.web.page_helpers import Person
 
 
 @pytest.fixture(scope="session", autouse=True)

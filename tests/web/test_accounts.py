@@ -18,7 +18,7 @@ from tests.support.command_line import strongroom
 from tests.support.sampling import one_of
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.stage import (
+from tests.web.page_helpers import (
     AWAY,
     LOCKED,
     account,

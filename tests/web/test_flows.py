@@ -12,7 +12,7 @@ from tests.contract.harness import Server, on_a_file
 from tests.support.command_line import strongroom
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.stage import (
+from tests.web.page_helpers import (
     AWAY,
     Person,
     account,

@@ -12,7 +12,7 @@ from strongroom.items.types import Field, File, FileContent, Item
 from tests.contract.harness import on_a_file
 from tests.support.sampling import some
 from tests.support.web_app import Pages
-from tests.web.stage import Person, rows, wide
+from tests.web.page_helpers import Person, rows, wide
 
 SCRIPTS: Final = [
     "<script>window.hit = 1</script>",

@@ -23,7 +23,7 @@ from strongroom.items import (
 from strongroom.items.types import Address, Field, File, FileContent, Item, PersonName
 from tests.contract.harness import Server, on_a_file
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.stage import Person, choose, row, wait_for, wide
+from tests.web.page_helpers import Person, choose, row, wait_for, wide
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c626001000000ffff03000006000557bfabd4"

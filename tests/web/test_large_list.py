@@ -16,7 +16,7 @@ from strongroom.items import Login
 from tests.contract.harness import on_a_file
 from tests.support.waiting import until
 from tests.support.web_app import Pages
-from tests.web.stage import FORGET_CONTENTS, Person, row, rows
+from tests.web.page_helpers import FORGET_CONTENTS, Person, row, rows
 
 COUNT: Final = 10_000
 # What a page notes from its first moment on: calls of WebCrypto, and when the list has its first rows and all of them.

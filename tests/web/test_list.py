@@ -10,7 +10,7 @@ from strongroom.items import Login
 from tests.contract.harness import Server, on_a_file
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages
-from tests.web.stage import FORGET_CONTENTS, Person, choose, row
+from tests.web.page_helpers import FORGET_CONTENTS, Person, choose, row
 
 _TOP: Final = """(list) => {
   const edge = list.getBoundingClientRect().top;

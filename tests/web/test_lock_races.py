@@ -9,7 +9,7 @@ from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.support.waiting import until
 from tests.support.web_app import Pages
-from tests.web.stage import (
+from tests.web.page_helpers import (
     LOCKED,
     account,
     button,

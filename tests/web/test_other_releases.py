@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.contract.harness import Server
 from tests.support.web_app import MakePages, check_accessibility
-from tests.web.stage import Person, row, wait_for
+from tests.web.page_helpers import Person, row, wait_for
 
 
 def make_item(page: Page, title: str) -> None:

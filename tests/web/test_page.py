@@ -13,7 +13,7 @@ from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server, on_a_file
 from tests.support import web_app
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.stage import BLOCKED, expect_open, lock, row, sign_up, unlock, url_of
+from tests.web.page_helpers import BLOCKED, expect_open, lock, row, sign_up, unlock, url_of
 
 
 @pytest.mark.parametrize("path", ["/", "/app/", "/app/operator/"])

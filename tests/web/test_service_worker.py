@@ -21,7 +21,7 @@ from tests.support.javascript import served
 from tests.support.ports import free_port
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.stage import Person, choose
+from tests.web.page_helpers import Person, choose
 
 READY = "navigator.serviceWorker.ready.then(() => true)"
 CACHED = """(async () => {

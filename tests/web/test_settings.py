@@ -15,7 +15,7 @@ from tests.support import one_time_codes
 from tests.support.sampling import one_of
 from tests.support.waiting import until
 from tests.support.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
-from tests.web.stage import (
+from tests.web.page_helpers import (
     AWAY,
     LOCKED,
     account,

@@ -14,7 +14,7 @@ from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.support import web_app
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.stage import BLOCKED, OFFLINE, Person, choose, edit, held, row, wait_for, wide
+from tests.web.page_helpers import BLOCKED, OFFLINE, Person, choose, edit, held, row, wait_for, wide
 
 # Waits until what a component does after it is drawn has been done.
 _DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"

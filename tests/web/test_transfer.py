@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 from tests.contract.harness import Server
 from tests.support.waiting import until
 from tests.support.web_app import Pages, check_accessibility, screenshot
-from tests.web.stage import account, button, device, enter, field, settings
+from tests.web.page_helpers import account, button, device, enter, field, settings
 
 
 def test_items_come_and_go_as_files(pages: Pages, server: Server) -> None:

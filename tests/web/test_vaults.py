@@ -10,7 +10,7 @@ from strongroom.items import Login
 from strongroom.items.types import Field
 from tests.contract.harness import on_a_file
 from tests.support.web_app import Pages, check_accessibility, screenshot
-from tests.web.stage import Person, choose, held, lock, row, rows, settings, unlock, wait_for
+from tests.web.page_helpers import Person, choose, held, lock, row, rows, settings, unlock, wait_for
 
 
 def _folders(person: Person) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from strongroom.items.types import Address, Field, File, FileContent, Item, Pers
 from tests.contract.harness import Server, on_a_file
 from tests.support.sampling import one_of
 from tests.support.web_app import PHONE, MakePages, check_accessibility, screenshot
-from tests.web.stage import BLOCKED, OFFLINE, Person, edit, expect_open, row, wait_for, wide
+from tests.web.page_helpers import BLOCKED, OFFLINE, Person, edit, expect_open, row, wait_for, wide
 
 NOTES = """# Where it is used
 

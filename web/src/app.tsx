@@ -13,7 +13,7 @@ import { useKeys } from "./shell/keyboard.js";
 import { Navigation, TabBar } from "./shell/navigation.js";
 import { drafts } from "./items/drafts.js";
 import { ItemsView } from "./items/itemsView.js";
-import { Later as LaterParts } from "./items/later.js";
+import { LazyViews } from "./items/lazyLoading.js";
 import { route } from "./state/route.js";
 import { lock, session } from "./state/session.js";
 import { useStore } from "./state/store.js";
@@ -22,7 +22,7 @@ import { texts } from "./texts/en.js";
 type View = ComponentType<{ parts: readonly string[] }>;
 
 /** Views that are loaded when they are shown for the first time. */
-const LATER: Record<string, () => Promise<View>> = {
+const LAZY: Record<string, () => Promise<View>> = {
   trash: async () => (await import("./time/trashView.js")).TrashView,
   conflicts: async () => (await import("./time/conflictsView.js")).ConflictsView,
   waiting: async () => (await import("./time/waitingView.js")).WaitingView,
@@ -36,7 +36,7 @@ export function App() {
   return (
     <>
       {kind === "starting" && <Waiting label={texts.common.loading} />}
-      {now.kind === "unsupported" && <LaterParts show={({ Unsupported }) => <Unsupported isMisplaced={now.isMisplaced} />} />}
+      {now.kind === "unsupported" && <LazyViews show={({ Unsupported }) => <Unsupported isMisplaced={now.isMisplaced} />} />}
       {kind === "away" && <LogIn />}
       {kind === "locked" && <Unlock />}
       {kind === "open" && <Shell />}
@@ -60,7 +60,7 @@ function Shell() {
       <SyncBanner />
       <main class="main" id="main" tabIndex={-1} aria-label={texts.shell.content}>
         <h1 class="visuallyHidden">{texts.common.name}</h1>
-        {Object.hasOwn(LATER, view) ? <Later key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
+        {Object.hasOwn(LAZY, view) ? <LazyPage key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
       </main>
       <TabBar view={view} />
       {isLocking && (
@@ -68,16 +68,16 @@ function Shell() {
           <p>{texts.shell.lockWhat}</p>
         </Confirm>
       )}
-      {isHelp && <LaterParts show={({ KeyboardSheet }) => <KeyboardSheet onClose={() => setHelp(false)} />} />}
+      {isHelp && <LazyViews show={({ KeyboardSheet }) => <KeyboardSheet onClose={() => setHelp(false)} />} />}
     </div>
   );
 }
 
 /** A view that is loaded when it is needed. */
-function Later({ name, parts }: { name: string; parts: readonly string[] }) {
+function LazyPage({ name, parts }: { name: string; parts: readonly string[] }) {
   const [view, setView] = useState<{ shown: View } | "fault">();
   useEffect(() => {
-    LATER[name]?.().then((shown) => setView({ shown }), () => setView("fault"));
+    LAZY[name]?.().then((shown) => setView({ shown }), () => setView("fault"));
   }, [name]);
   if (view === "fault") return <MissingPart />;
   return view ? <view.shown parts={parts} /> : <Waiting label={texts.common.loading} />;

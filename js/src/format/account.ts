@@ -3,12 +3,12 @@ import { newDescriptor, newPassword, type PasswordKeys, passwordKeys, spelledAut
 import type { Descriptor } from "./descriptor.js";
 import { AGAIN, checkedText, equal, must, type Random } from "./encoding.js";
 import type { Keyring } from "./keyring.js";
+import * as keyringSlots from "./keyringSlots.js";
 import type { PasskeyId } from "./passkey.js";
 import type { PasskeySecret } from "./passkeySecret.js";
 import { primitives } from "./primitives.js";
 import { newRecoveryKey, openAuth, sealAuth } from "./recovery.js";
 import type { Secret } from "./secret.js";
-import * as waysIn from "./waysIn.js";
 
 /** What a server is to store in one request, and the keys that go with it. */
 export interface Prepared {
@@ -25,7 +25,7 @@ export async function register(email: string, password: string, random: Random =
   newPassword(password);
   const descriptor = await newDescriptor(random);
   const keys = await passwordKeys(email, password, descriptor);
-  return prepared(await waysIn.firstKeyring(keys, descriptor, random), keys, descriptor, random);
+  return prepared(await keyringSlots.firstKeyring(keys, descriptor, random), keys, descriptor, random);
 }
 
 /** Another password for the same account key. A recovery key goes on working, and the work is never made less. */
@@ -39,15 +39,15 @@ export function changePassword(
 /** The next keyring for the keys of a password that a server has stored already, with this descriptor. */
 export const rewrap = async (
   ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system,
-): Promise<Prepared> => prepared(await waysIn.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
+): Promise<Prepared> => prepared(await keyringSlots.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
 
 /** A new recovery key. The password is set anew with it: one that was there before must not log in any more. */
 export async function setRecovery(
   ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
 ): Promise<Prepared & { readonly recovery: Secret }> {
   const recovery = newRecoveryKey(random);
-  const made = await setPassword(await waysIn.withRecovery(ring, recovery, random), email, password, old, random);
-  requireSame(await waysIn.openWithRecovery(made.sealed, recovery), made);
+  const made = await setPassword(await keyringSlots.withRecovery(ring, recovery, random), email, password, old, random);
+  requireSame(await keyringSlots.openWithRecovery(made.sealed, recovery), made);
   must(equal((await openAuth(recovery, email, made.descriptor)).reveal(), made.password.auth.reveal()), AGAIN);
   return { ...made, recovery };
 }
@@ -55,33 +55,33 @@ export async function setRecovery(
 /** No recovery key any more; the password is set anew, as for a new one. */
 export const removeRecovery = (
   ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
-): Promise<Prepared> => setPassword(waysIn.withoutRecovery(ring), email, password, old, random);
+): Promise<Prepared> => setPassword(keyringSlots.withoutRecovery(ring), email, password, old, random);
 
 /** A passkey that opens the account besides; the password stays. */
 export async function addPasskey(
   ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, secret: PasskeySecret, random: Random = system,
 ): Promise<Prepared> {
-  const made = await prepared(await waysIn.withPasskey(ring, secret, random), keys, descriptor, random);
-  requireSame(await waysIn.openWithPasskey(made.sealed, secret), made);
+  const made = await prepared(await keyringSlots.withPasskey(ring, secret, random), keys, descriptor, random);
+  requireSame(await keyringSlots.openWithPasskey(made.sealed, secret), made);
   return made;
 }
 
 /** A passkey opens the account no more; the password stays. */
 export const removePasskey = (
   ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, passkey: PasskeyId, random: Random = system,
-): Promise<Prepared> => prepared(waysIn.withoutPasskey(ring, passkey), keys, descriptor, random);
+): Promise<Prepared> => prepared(keyringSlots.withoutPasskey(ring, passkey), keys, descriptor, random);
 
 /** New keys of the next generation for the account and every vault; the password stays. */
 export const rotate = (
   ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system,
-): Promise<Prepared> => prepared(waysIn.rotated(ring, random), keys, descriptor, random);
+): Promise<Prepared> => prepared(keyringSlots.rotated(ring, random), keys, descriptor, random);
 
 /** New keys of the next generation, and another password, in one keyring. */
 export function renew(
   ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
 ): Promise<Prepared> {
   newPassword(password);
-  return setPassword(waysIn.rotated(ring, random), email, password, old, random);
+  return setPassword(keyringSlots.rotated(ring, random), email, password, old, random);
 }
 
 /** What to send as `password` when the password is lost; then open the keyring, and change the password. */
@@ -94,16 +94,16 @@ async function setPassword(
   let descriptor = await newDescriptor(random, old);
   const keys = await passwordKeys(email, checkedText(password, "password"), descriptor);
   if (ring.recovery) descriptor = await sealAuth(ring.recovery, email, descriptor, keys, random);
-  return prepared(await waysIn.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
+  return prepared(await keyringSlots.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
 }
 
 /** The sealed keyring, once its password has opened it: a slot that was sealed wrongly would shut its owner out. */
 async function prepared(
   changed: Keyring, password: PasswordKeys, descriptor: Descriptor, random: Random,
 ): Promise<Prepared> {
-  const { sealed, ring } = await waysIn.sealWithSlots(changed, random, password);
+  const { sealed, ring } = await keyringSlots.sealWithSlots(changed, random, password);
   const made = { password, descriptor, ring, sealed };
-  requireSame(await waysIn.openWithPassword(sealed, password, descriptor), made);
+  requireSame(await keyringSlots.openWithPassword(sealed, password, descriptor), made);
   return made;
 }
 

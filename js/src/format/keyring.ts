@@ -184,7 +184,7 @@ export class Keyring implements State {
     return this.next({ vaults: this.#body.vaults.map((vault) => (vault.uid === own ? change(vault) : vault)) });
   }
 
-  // The ways in, which `waysIn.ts` changes
+  // The slots, which `keyringSlots.ts` changes
 
   /** The public key of the recovery key's auth secret; null where there is no recovery key. */
   get recovery(): Bytes | null {

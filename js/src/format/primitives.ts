@@ -1,6 +1,6 @@
 // The primitives, and nothing built from them. A runtime without WebCrypto brings its own by `usePrimitives`.
 import { Unsupported } from "../errors.js";
-import { argon2 } from "../laterBasics.js";
+import { argon2 } from "../lazyBasicImports.js";
 import type { Bytes } from "./encoding.js";
 
 /** A key that is used and not shown: of WebCrypto, a `CryptoKey` that cannot be extracted. */

@@ -6,7 +6,7 @@
  */
 
 import { Invalid, Tampered, Unreachable, WrongServer } from "../errors.js";
-import { connectionErrors } from "../laterBasics.js";
+import { connectionErrors } from "../lazyBasicImports.js";
 import { type Call, SMALL } from "./call.js";
 
 /** The version of this package. */

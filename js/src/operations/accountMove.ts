@@ -8,8 +8,8 @@ import { type PasswordKeys, passwordKeys, spelledAuth } from "../format/derive.j
 import { type Descriptor, normalEmail, readDescriptor, spellDescriptor } from "../format/descriptor.js";
 import { type Bytes, equal, must } from "../format/encoding.js";
 import { type Keyring, readHead } from "../format/keyring.js";
+import { openWithPassword } from "../format/keyringSlots.js";
 import { verifyDocument } from "../format/seal.js";
-import { openWithPassword } from "../format/waysIn.js";
 import type { SignedIn, User } from "../net/decoders.js";
 import * as requests from "../net/requests/accounts.js";
 import { get as getKeyring, put as putKeyring } from "../net/requests/keyrings.js";

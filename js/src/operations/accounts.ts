@@ -5,8 +5,8 @@ import { newPassword, type PasswordKeys, passwordKeys, spelledAuth } from "../fo
 import { type Descriptor, normalEmail, reaches } from "../format/descriptor.js";
 import { equal } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
+import { openWithRecovery } from "../format/keyringSlots.js";
 import { printRecoveryKey, readRecoveryKey } from "../format/recovery.js";
-import { openWithRecovery } from "../format/waysIn.js";
 import type { User } from "../net/decoders.js";
 import * as requests from "../net/requests/accounts.js";
 import type { Core } from "./core.js";

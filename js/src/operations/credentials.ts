@@ -5,7 +5,7 @@ import { type PasswordKeys, passwordKeys, spelledAuth } from "../format/derive.j
 import { type Descriptor, spellDescriptor } from "../format/descriptor.js";
 import { digest, equal } from "../format/encoding.js";
 import { type Keyring, readHead } from "../format/keyring.js";
-import * as waysIn from "../format/waysIn.js";
+import * as keyringSlots from "../format/keyringSlots.js";
 import type { StoredKeyring } from "../net/decoders.js";
 import { changePassword } from "../net/requests/accounts.js";
 import * as requests from "../net/requests/keyrings.js";
@@ -24,7 +24,7 @@ export type Prepare = (ring: Keyring, descriptor: Descriptor) => Promise<Prepare
 export async function openWithPassword(core: Core, keys: PasswordKeys): Promise<Keyring> {
   const { sealed, descriptor } = unlocked(core);
   try {
-    return await waysIn.openWithPassword(sealed, keys, descriptor);
+    return await keyringSlots.openWithPassword(sealed, keys, descriptor);
   } catch (refusal) {
     if (refusal instanceof Tampered) throw new InvalidCredentials("The password is wrong.");
     throw refusal;

@@ -18,7 +18,7 @@ import { newUid } from "./core.js";
 import type { KnownDocument } from "./device.js";
 import * as keyrings from "./keyrings.js";
 import { decode, encode, type Typed, type ValueType } from "./valueTypes.js";
-import { rare } from "../later.js";
+import { rare } from "../lazyImports.js";
 
 export const WRONG_DOCUMENT = "The server answered with another document than the one that was asked for.";
 export const WITHHELD = "The server left out a document that this device has seen, and that nobody deleted.";

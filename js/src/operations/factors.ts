@@ -10,7 +10,7 @@ import { login } from "../net/requests/accounts.js";
 import { finishLogin as finishCall } from "../net/requests/secondFactors.js";
 import type { Session } from "../net/session.js";
 import type { Core } from "./core.js";
-import { rare } from "../later.js";
+import { rare } from "../lazyImports.js";
 
 /** What makes and uses passkeys: the browser (`browserAuthenticator`), or one of your own. */
 export interface Authenticator {

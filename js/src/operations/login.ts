@@ -6,14 +6,14 @@ import {
 import * as account from "../format/account.js";
 import { passwordKeys, spelledAuth } from "../format/derive.js";
 import { DEFAULT, type Descriptor, normalEmail, reaches, spellDescriptor } from "../format/descriptor.js";
-import { openWithPassword } from "../format/waysIn.js";
+import { openWithPassword } from "../format/keyringSlots.js";
 import type { SignedIn, User } from "../net/decoders.js";
 import * as requests from "../net/requests/accounts.js";
 import { get as getKeyring } from "../net/requests/keyrings.js";
 import type { Core } from "./core.js";
 import type { Code } from "./factors.js";
 import * as keyrings from "./keyrings.js";
-import { passwords } from "../later.js";
+import { passwords } from "../lazyImports.js";
 
 const NO_KEYS = "This server stores no keys. Either it is no strongroom server, or it is not to be trusted.";
 const PERHAPS_TYPED =

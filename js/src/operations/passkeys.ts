@@ -8,7 +8,7 @@ import { normalEmail } from "../format/descriptor.js";
 import { checkedText, equal, fromUrl, toUrl } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import { type PasskeyId, passkeyId } from "../format/passkey.js";
-import { isFull, openWithPasskey } from "../format/waysIn.js";
+import { isFull, openWithPasskey } from "../format/keyringSlots.js";
 import { Factor } from "../net/call.js";
 import type { RecoveryCodes, User } from "../net/decoders.js";
 import * as requests from "../net/requests/passkeys.js";

@@ -6,7 +6,7 @@ import { newPassword } from "../format/derive.js";
 import { newest } from "../format/keys.js";
 import { primitives } from "../format/primitives.js";
 import { readProof } from "../format/seal.js";
-import { withRotatedVault } from "../format/waysIn.js";
+import { withRotatedVault } from "../format/keyringSlots.js";
 import { toContent } from "../format/content.js";
 import { setRecovery } from "./accounts.js";
 import { BatchWrites, replacements, type WriteResult } from "./batches.js";

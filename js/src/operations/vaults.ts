@@ -7,7 +7,7 @@ import type { VaultRow } from "../net/decoders.js";
 import * as requests from "../net/requests/vaults.js";
 import { type Core, newUid } from "./core.js";
 import * as keyrings from "./keyrings.js";
-import { rare } from "../later.js";
+import { rare } from "../lazyImports.js";
 
 export const WRONG_VAULT = "The server answered with another vault than the one that was asked for.";
 export const GONE = "Your directory has this vault, and the server says that there is none.";

@@ -1,7 +1,7 @@
 // Stores that follow the replica: what a page shows, kept in step with every change on this device.
 import { DocumentNotFound, Locked } from "../errors.js";
 import { checkedUid } from "../format/encoding.js";
-import { engine } from "../later.js";
+import { engine } from "../lazyImports.js";
 import type { Document, Scope } from "../operations/documents.js";
 import type { Local } from "./local.js";
 import type { Changed } from "./storage.js";

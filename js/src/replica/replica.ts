@@ -3,7 +3,7 @@ import { type Client, coreOf } from "../client.js";
 import type { CodeOptions } from "../factors.js";
 import { Invalid, Locked } from "../errors.js";
 import { checkedText } from "../format/encoding.js";
-import { engine, indexedDb, passwords } from "../later.js";
+import { engine, indexedDb, passwords } from "../lazyImports.js";
 import { type Document, Scope } from "../operations/documents.js";
 import type { Value, ValueType } from "../operations/valueTypes.js";
 import { checkedType } from "../vaults.js";

@@ -4,7 +4,7 @@ import { openBox } from "../format/box.js";
 import { masterKey, spelledAuth, splitMaster } from "../format/derive.js";
 import { readDescriptor } from "../format/descriptor.js";
 import { checkedText, fromBase64, fromText, must } from "../format/encoding.js";
-import { openWithPassword } from "../format/waysIn.js";
+import { openWithPassword } from "../format/keyringSlots.js";
 import type { Core } from "../operations/core.js";
 import { type FactorSource, openSession } from "../operations/factors.js";
 import type { Storage } from "./storage.js";

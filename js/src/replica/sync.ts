@@ -4,7 +4,7 @@ import {
 } from "../errors.js";
 import { must } from "../format/encoding.js";
 import { verifyDocument } from "../format/seal.js";
-import { rare } from "../later.js";
+import { rare } from "../lazyImports.js";
 import type { VaultRow } from "../net/decoders.js";
 import { get as getDocument } from "../net/requests/documents.js";
 import { health } from "../net/requests/server.js";

@@ -9,7 +9,7 @@ import { deriveKey } from "../format/keys.js";
 import { checkedVaultName } from "../format/names.js";
 import { type Key, primitives } from "../format/primitives.js";
 import { openBlob } from "../format/seal.js";
-import { engine, rare } from "../later.js";
+import { engine, rare } from "../lazyImports.js";
 import { type Core, newUid } from "../operations/core.js";
 import { Scope } from "../operations/documents.js";
 import { countGap, requireDirectory } from "../operations/keyrings.js";

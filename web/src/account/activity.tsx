@@ -3,7 +3,7 @@ import type { Event } from "@strongroom/client";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { useOpen } from "../state/session.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { Loaded, Time, useLoaded } from "./loaded.js";
 
 const PAGE = 50;

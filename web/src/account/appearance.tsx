@@ -3,7 +3,7 @@ import { Select } from "../components/select.js";
 import { putOff } from "../state/device.js";
 import { changeSettings, LOCK_CHOICES, settings, type Settings } from "../state/settings.js";
 import { useStore } from "../state/store.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 
 /** The section. */
 export function Appearance() {

@@ -5,7 +5,7 @@ import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
 import { PasswordField } from "../components/passwordField.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { passwordSentence } from "./faults.js";
 import { Fault } from "./frame.js";

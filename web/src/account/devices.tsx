@@ -6,7 +6,7 @@ import { Confirm } from "../components/confirm.js";
 import { Icon } from "../components/icon.js";
 import { tell } from "../state/notices.js";
 import { useOpen } from "../state/session.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { Fault } from "./frame.js";
 import { Loaded, Time, useLoaded } from "./loaded.js";

@@ -7,7 +7,7 @@ import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Progress } from "../components/progress.js";
 import { Select } from "../components/select.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { saveFile } from "./files.js";
 import { Fault } from "./frame.js";

@@ -33,8 +33,8 @@ export function sentenceOf(fault: unknown): string | undefined {
   }
   if (!(fault instanceof Refusal)) return texts.errors.other;
   if (fault instanceof WeakParameters) return `${texts.alarms.weak.what} ${texts.alarms.weak.next}`;
-  if (fault instanceof RolledBack) return `${texts.alarms.rolledBack.what} ${texts.trouble.nothingOverwritten}`;
-  if (fault instanceof Tampered) return `${texts.alarms.tampered.what} ${texts.trouble.nothingOverwritten}`;
+  if (fault instanceof RolledBack) return `${texts.alarms.rolledBack.what} ${texts.syncProblems.nothingOverwritten}`;
+  if (fault instanceof Tampered) return `${texts.alarms.tampered.what} ${texts.syncProblems.nothingOverwritten}`;
   if (fault instanceof Invalid) return invalidSentence(fault);
   if (OWN_SENTENCE.some((kind) => fault instanceof kind)) return fault.message;
   for (let kind = fault.constructor as typeof Refusal; kind !== Refusal; kind = Object.getPrototypeOf(kind) as typeof Refusal) {

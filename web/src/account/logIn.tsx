@@ -8,7 +8,7 @@ import { logIn, logInWithPasskey } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { useAction } from "./action.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { EmailField, type GatePage, isEmail, ServerField, type Typed } from "./gate.js";
+import { EmailField, type LoginSubpage, isEmail, ServerField, type Typed } from "./loginFields.js";
 import { SignUp } from "./signUp.js";
 
 const LATER = {
@@ -23,7 +23,7 @@ const hasPasskeys = typeof PublicKeyCredential !== "undefined";
 export function LogIn({ onBack }: { onBack?: () => void }) {
   const [typed, setTyped] = useState<Typed>({ email: "", server: defaultServer() });
   const [page, setPage] = useState<keyof typeof LATER>();
-  const [loaded, setLoaded] = useState<{ Page: GatePage }>();
+  const [loaded, setLoaded] = useState<{ Page: LoginSubpage }>();
   const failed = useAction();
   useEffect(() => {
     setLoaded(undefined);

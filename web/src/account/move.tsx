@@ -8,7 +8,7 @@ import { tell } from "../state/notices.js";
 import { logOut, useOpen } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { AskPassword } from "./askPassword.js";
 import { saveFile } from "./files.js";

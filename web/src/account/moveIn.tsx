@@ -8,14 +8,14 @@ import { Checkbox } from "../components/select.js";
 import { TextField } from "../components/textField.js";
 import { logIn } from "../state/session.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { chooseFile } from "./files.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { EmailField, type GatePage, isEmail, ServerField } from "./gate.js";
+import { EmailField, type LoginSubpage, isEmail, ServerField } from "./loginFields.js";
 
 /** The page. */
-export const MoveIn: GatePage = ({ typed, onTyped, onBack }) => {
+export const MoveIn: LoginSubpage = ({ typed, onTyped, onBack }) => {
   const [file, setFile] = useState<File>();
   const [password, setPassword] = useState("");
   const [invitation, setInvitation] = useState<string>();

@@ -10,7 +10,7 @@ import { askFactor } from "../state/factor.js";
 import { tell } from "../state/notices.js";
 import { saveAgain, useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { AskPassword } from "./askPassword.js";
 import { Loaded, Time, useLoaded } from "./loaded.js";
 import { RecoveryCodeSheet } from "./recoveryCodes.js";

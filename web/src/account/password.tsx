@@ -11,7 +11,7 @@ import { saveAgain, syncNow, useOpen } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { AskPassword } from "./askPassword.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 import { RecoverySheet } from "./recoverySheet.js";
@@ -72,8 +72,8 @@ function ChangePassword({ onClose }: { onClose: () => void }) {
   const { client } = useOpen();
   const [next, setNext] = useState(NO_PASSWORD);
   const [isRestored, setRestored] = useState(false);
-  const { trouble } = useStore(syncStatus);
-  const wasRestored = trouble?.kind === "credentialsRolledBack";
+  const { problem } = useStore(syncStatus);
+  const wasRestored = problem?.kind === "credentialsRolledBack";
   const run = async (password: string): Promise<void> => {
     await client.changePassword(password, next.first, { code: askFactor, restored: isRestored });
     await saveAgain();

@@ -6,18 +6,18 @@ import { TextField } from "../components/textField.js";
 import { askFactor } from "../state/factor.js";
 import { enterNew, newClient } from "../state/session.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { sentenceOf } from "./faults.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { EmailField, type GatePage, isEmail, ServerField } from "./gate.js";
+import { EmailField, type LoginSubpage, isEmail, ServerField } from "./loginFields.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 
 const told = (fault: unknown): string | undefined =>
   fault instanceof InvalidCredentials ? moreTexts.recover.wrong : sentenceOf(fault);
 
 /** The page. */
-export const Recover: GatePage = ({ typed, onTyped, onBack }) => {
+export const Recover: LoginSubpage = ({ typed, onTyped, onBack }) => {
   const [key, setKey] = useState("");
   const [password, setPassword] = useState(NO_PASSWORD);
   const action = useAction(told);

@@ -5,7 +5,7 @@ import { Button } from "../components/button.js";
 import { Dialog } from "../components/dialog.js";
 import { Checkbox } from "../components/select.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { saveFile } from "./files.js";
 
 /** The sheet. It closes once a person says that the codes are kept. */

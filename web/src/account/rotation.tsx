@@ -10,7 +10,7 @@ import { tell } from "../state/notices.js";
 import { confirmKey, unconfirmedKey } from "../state/recoveryKey.js";
 import { saveAgain, syncNow, useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { AskPassword } from "./askPassword.js";
 import { Fault } from "./frame.js";

@@ -8,7 +8,7 @@ import { askFactor } from "../state/factor.js";
 import { tell } from "../state/notices.js";
 import { useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { AskPassword } from "./askPassword.js";
 import { Fault } from "./frame.js";

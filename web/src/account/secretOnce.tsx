@@ -3,7 +3,7 @@ import { useEffect, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { copyText } from "../items/copy.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { saveFile } from "./files.js";
 
 /** The secret, in a box. With `fileName`, it can be saved as a text file. */

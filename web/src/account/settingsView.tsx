@@ -6,7 +6,7 @@ import { Icon, type IconName } from "../components/icon.js";
 import { hrefOf } from "../state/route.js";
 import { useOpen } from "../state/session.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { Activity } from "./activity.js";
 import { Appearance } from "./appearance.js";
 import { Devices } from "./devices.js";

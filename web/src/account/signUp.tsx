@@ -9,7 +9,7 @@ import { enterNew, newClient, replicaName } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { useAction } from "./action.js";
 import { Fault, Form, Frame } from "./frame.js";
-import { EmailField, type GatePage, isEmail, ServerField } from "./gate.js";
+import { EmailField, type LoginSubpage, isEmail, ServerField } from "./loginFields.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 import { RecoverySheet } from "./recoverySheet.js";
 
@@ -20,7 +20,7 @@ interface Made {
 }
 
 /** The page. */
-export const SignUp: GatePage = ({ typed, onTyped, onBack }) => {
+export const SignUp: LoginSubpage = ({ typed, onTyped, onBack }) => {
   const [password, setPassword] = useState(NO_PASSWORD);
   const [invitation, setInvitation] = useState<string>(); // asked for once the server says that it takes no one without
   const [made, setMade] = useState<Made>();

@@ -14,7 +14,7 @@ import { tell } from "../state/notices.js";
 import { newClient, useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { passwordSentence } from "./faults.js";
 import { Fault } from "./frame.js";

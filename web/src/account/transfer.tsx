@@ -15,7 +15,7 @@ import { tell } from "../state/notices.js";
 import { vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useAction } from "./action.js";
 import { type Exported, ExportForm, inFolder } from "./exportForm.js";
 import { chooseFile } from "./files.js";

@@ -1,5 +1,5 @@
 // The page where the app cannot work: over plain HTTP on a network, or below a path of a host.
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { Frame } from "./frame.js";
 
 /** Why nothing works here, and what to do. */

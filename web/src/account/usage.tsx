@@ -1,6 +1,6 @@
 // What the account uses, and what it may use.
 import { useOpen } from "../state/session.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { Loaded, useLoaded } from "./loaded.js";
 
 /** The section. */

@@ -10,7 +10,7 @@ import { TextField } from "../components/textField.js";
 import { tell } from "../state/notices.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { changeItems, deleteEntries, working } from "./changes.js";
 import type { Entry } from "./entries.js";
 import { selection } from "./listState.js";

@@ -6,11 +6,11 @@ import type { RefusedChange, ReplicaCollection } from "@strongroom/client/replic
 import { tell } from "../state/notices.js";
 import { onLock, session, vaults } from "../state/session.js";
 import { createStore, type Store } from "../state/store.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import type { Entry } from "./entries.js";
 import { tellFault } from "./faults.js";
 import { movedFolders } from "./folders.js";
-import { whileOpen } from "./whileOpen.js";
+import { sessionGuard } from "./sessionGuard.js";
 
 /** What one change did: the document before it and after it. */
 interface Step {
@@ -69,7 +69,7 @@ export async function undoLast(): Promise<void> {
 /** Undo a change, where its documents are still as it left them. */
 async function undo(change: Undoable): Promise<void> {
   if (last.getSnapshot() === change) last.set(undefined);
-  const isOpen = whileOpen();
+  const isOpen = sessionGuard();
   let left = 0;
   try {
     for (const step of [...change.steps].reverse()) {
@@ -102,7 +102,7 @@ async function undoStep({ before, after }: Step): Promise<boolean> {
 
 /** A new item in a vault. */
 export async function createItem(vault: string, item: Item): Promise<Document> {
-  const isOpen = whileOpen();
+  const isOpen = sessionGuard();
   const after = await collectionOf({ vault }).create(toStored(item) as never);
   done(isOpen, moreTexts.items.created, [{ before: undefined, after }]);
   return after;
@@ -110,7 +110,7 @@ export async function createItem(vault: string, item: Item): Promise<Document> {
 
 /** Another value for a document. DocumentConflict where it has changed since. */
 export async function replaceValue(before: Document, value: unknown, sentence: string = moreTexts.items.saved): Promise<Document> {
-  const isOpen = whileOpen();
+  const isOpen = sessionGuard();
   const after = await collectionOf(before).replace(before, value as never);
   done(isOpen, sentence, [{ before, after }]);
   return after;
@@ -127,7 +127,7 @@ interface Made {
 
 /** Do something with each of many documents; those that cannot be changed are counted. */
 async function each(found: readonly Entry[], sentence: (count: number) => string, change: (entry: Entry) => Promise<Made>): Promise<void> {
-  const isOpen = whileOpen();
+  const isOpen = sessionGuard();
   const steps: Step[] = [];
   const later: AfterSync[] = [];
   let changed = 0;

@@ -1,8 +1,8 @@
 // Copies to the clipboard, and clears it again.
 import { onLock } from "../state/session.js";
 import { tell } from "../state/notices.js";
-import { moreTexts } from "../texts/later.js";
-import { whileOpen } from "./whileOpen.js";
+import { moreTexts } from "../texts/lazyTexts.js";
+import { sessionGuard } from "./sessionGuard.js";
 
 const SECONDS = 30;
 let timer: ReturnType<typeof setTimeout> | undefined;
@@ -28,7 +28,7 @@ onLock(() => void clear());
 
 /** Copy a text. A secret is cleared from the clipboard after 30 seconds, and when the app is locked. Whether it could. */
 export async function copyText(text: string, label: string, isSecret: boolean): Promise<boolean> {
-  const isOpen = whileOpen();
+  const isOpen = sessionGuard();
   if (!isOpen()) return false;
   try {
     await navigator.clipboard.writeText(text);

@@ -1,7 +1,7 @@
 // Differences between two versions of an item, as a table: secrets are hidden until somebody reveals them.
 import type { Difference, FieldValue } from "@strongroom/client/items";
 import { IconButton } from "../components/iconButton.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { LongText, ShownText, useReveal } from "./fieldRow.js";
 import { memberLabel, partLabel } from "./members.js";
 import { cut, sizeText } from "./shownText.js";

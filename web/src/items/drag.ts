@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { onLock } from "../state/session.js";
 import type { Entry } from "./entries.js";
-import { withLater } from "./later.js";
+import { withLazyViews } from "./lazyLoading.js";
 import { filter } from "./listState.js";
 
 const KIND = "application/x-strongroom-items";
@@ -37,7 +37,7 @@ export function useDrop(vault: string, folder: string): [boolean, Record<string,
         event.preventDefault();
         const moved = dragged;
         dragged = [];
-        withLater(({ moveItems }) => moveItems(moved, vault, folder, filter.getSnapshot().folder));
+        withLazyViews(({ moveItems }) => moveItems(moved, vault, folder, filter.getSnapshot().folder));
       },
     },
   ];

@@ -6,7 +6,7 @@ import { Button } from "../components/button.js";
 import { IconButton } from "../components/iconButton.js";
 import { Select } from "../components/select.js";
 import { TextField } from "../components/textField.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { useReveal } from "./fieldRow.js";
 import { GeneratorDialog, StrengthMeter } from "./generator.js";
 import { memberLabel, type MemberKind, textAt } from "./members.js";

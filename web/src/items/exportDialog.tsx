@@ -2,7 +2,7 @@
 import { type Exported, ExportForm, inFolder } from "../account/exportForm.js";
 import { Dialog } from "../components/dialog.js";
 import { vaults } from "../state/session.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import type { Entry } from "./entries.js";
 
 /** The dialogue. What is selected and is no item is left out. */

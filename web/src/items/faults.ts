@@ -2,7 +2,7 @@
 import { DocumentConflict, PayloadTooLarge } from "@strongroom/client";
 import { sentenceOf } from "../account/faults.js";
 import { tell } from "../state/notices.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 
 /** The sentence for a change that failed; undefined where there is nothing to say. */
 export function changeSentence(fault: unknown): string | undefined {

@@ -3,7 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { IconButton } from "../components/iconButton.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { copyText } from "./copy.js";
 import { cut, partsOf } from "./shownText.js";
 

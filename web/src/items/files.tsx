@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { saveFile } from "../account/files.js";
 import { Button } from "../components/button.js";
 import { IconButton } from "../components/iconButton.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { ShownText } from "./fieldRow.js";
 import { cut, oneLine, sizeText } from "./shownText.js";
 

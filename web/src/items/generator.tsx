@@ -6,7 +6,7 @@ import { Dialog } from "../components/dialog.js";
 import { Checkbox, Select } from "../components/select.js";
 import { TextField } from "../components/textField.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { copyText } from "./copy.js";
 
 interface Wanted {

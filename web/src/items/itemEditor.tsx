@@ -11,7 +11,7 @@ import { tell } from "../state/notices.js";
 import { replaceRoute } from "../state/route.js";
 import { vaults } from "../state/session.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { createItem, replaceValue } from "./changes.js";
 import { Differences } from "./differences.js";
 import { type Draft, drafts, keepDraft } from "./drafts.js";

@@ -14,7 +14,7 @@ import { entries, type Entry } from "./entries.js";
 import { type Folder, folderTree } from "./folders.js";
 import { type Filter, filter, showPlace } from "./listState.js";
 import { oneLine } from "./shownText.js";
-import { Later } from "./later.js";
+import { LazyViews } from "./lazyLoading.js";
 import type { Asked } from "./vaultDialogs.js";
 
 const MOST_SHOWN = 200; // folders of one level
@@ -50,7 +50,7 @@ export function ItemNavigation({ view, onChoose }: { view: string; parts?: reado
           <Vault key={vault.uid} vault={vault} entries={byVault.get(vault.uid) ?? []} place={place} isItems={isItems} onAsk={setAsked} onChoose={onChoose} />
         ))}
       </ul>
-      {asked && <Later show={({ PlaceDialog }) => <PlaceDialog asked={asked} onClose={() => setAsked(undefined)} />} />}
+      {asked && <LazyViews show={({ PlaceDialog }) => <PlaceDialog asked={asked} onClose={() => setAsked(undefined)} />} />}
     </div>
   );
 }

@@ -11,7 +11,7 @@ import { go, hrefOf } from "../state/route.js";
 import { useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { changeItems, deleteEntries } from "./changes.js";
 import { drafts } from "./drafts.js";
 import type { Entry } from "./entries.js";

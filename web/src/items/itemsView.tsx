@@ -17,7 +17,7 @@ import { drafts } from "./drafts.js";
 import { entries, type Entry, followVaults } from "./entries.js";
 import { ItemList } from "./itemList.js";
 import { ItemNavigation } from "./itemNavigation.js";
-import { Later, useLater, withLater } from "./later.js";
+import { LazyViews, useLazyViews, withLazyViews } from "./lazyLoading.js";
 import { ALL, filter, type Order, selection, showPlace, wantedOf } from "./listState.js";
 import { oneLine } from "./shownText.js";
 import { typeLabel } from "./types.js";
@@ -49,7 +49,7 @@ export function ItemsView({ parts }: { parts: readonly string[] }) {
         detailLabel={texts.shell.detail}
         isDetail={isNew || key !== undefined}
       />
-      {isMoving && entry && <Later show={({ MoveDialog }) => <MoveDialog entries={[entry]} onClose={() => setMoving(false)} />} />}
+      {isMoving && entry && <LazyViews show={({ MoveDialog }) => <MoveDialog entries={[entry]} onClose={() => setMoving(false)} />} />}
     </>
   );
 }
@@ -76,10 +76,10 @@ function useItemKeys({ entry, isEdited, search, onMove }: KeysProps): void {
       } else if (!entry || !shown) return;
       else if (event.key === "e" && item && !problem) go("items", shown.vault, shown.uid, "edit");
       else if (event.key === "h") go("items", shown.vault, shown.uid, "history");
-      else if (event.key === "c" && item) withLater(({ copyMain }) => copyMain(item));
+      else if (event.key === "c" && item) withLazyViews(({ copyMain }) => copyMain(item));
       else if (event.key === "m" && item) onMove();
       else if (event.key === "Delete" && !(event.target instanceof HTMLButtonElement)) {
-        withLater(({ deleteEntries }) => deleteEntries([entry]));
+        withLazyViews(({ deleteEntries }) => deleteEntries([entry]));
         go("items");
       } else if (event.key === "Escape") go("items");
       else return;
@@ -139,7 +139,7 @@ function ListPane({ found, open, search }: ListPaneProps) {
         </div>
         <Filters all={all} />
       </div>
-      {chosen.length > 0 && <Later show={({ BulkBar }) => <BulkBar chosen={chosen} onAll={() => selection.set(new Set(found.map(({ key }) => key)))} />} />}
+      {chosen.length > 0 && <LazyViews show={({ BulkBar }) => <BulkBar chosen={chosen} onAll={() => selection.set(new Set(found.map(({ key }) => key)))} />} />}
       {fault && <p class="notice warning" role="alert"><Icon name="warning" />{texts.items.unreadable}</p>}
       {!isReady && !found.length ? <div class="pad"><Waiting label={texts.items.opening} /></div>
         : found.length ? <ItemList entries={found} isGrowing={!isReady} open={open} />
@@ -193,7 +193,7 @@ function NothingHere({ isFiltered, hasVault, onClear }: { isFiltered: boolean; h
     <EmptyState icon="vault" title={hasVault ? texts.items.noItems : texts.items.noVault}>
       <p>{hasVault ? texts.items.noItemsHint : texts.items.noVaultHint}</p>
       {!hasVault && <Button kind="primary" icon="add" onClick={() => setMaking(true)}>{texts.items.newVault}</Button>}
-      {isMaking && <Later show={({ PlaceDialog }) => <PlaceDialog asked={{ kind: "newVault" }} onClose={() => setMaking(false)} />} />}
+      {isMaking && <LazyViews show={({ PlaceDialog }) => <PlaceDialog asked={{ kind: "newVault" }} onClose={() => setMaking(false)} />} />}
       {hasVault && (
         <div class="row center">
           <Button kind="primary" icon="add" onClick={() => go("items", "new")}>{texts.items.new}</Button>
@@ -206,7 +206,7 @@ function NothingHere({ isFiltered, hasVault, onClear }: { isFiltered: boolean; h
 
 /** What is beside the list. */
 function Detail({ itemKey, entry, isNew, action }: { itemKey: string | undefined; entry: Entry | undefined; isNew: boolean; action: string | undefined }) {
-  const views = useLater();
+  const views = useLazyViews();
   const { isReady } = useStore(entries);
   const isDraft = useStore(drafts).has(itemKey ?? "");
   if (itemKey === undefined && !isNew) return <EmptyState icon="vault" title={texts.items.noneOpen} />;

@@ -9,7 +9,7 @@ import { IconButton } from "../components/iconButton.js";
 import { Menu } from "../components/menu.js";
 import { go, hrefOf } from "../state/route.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { deleteEntries, replaceValue } from "./changes.js";
 import { copyText } from "./copy.js";
 import type { Entry } from "./entries.js";

@@ -1,6 +1,6 @@
 // The members of each type of items, in the order in which they are shown and edited, and what each of them holds.
 import type { ItemType } from "@strongroom/client/items";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 
 /** What a member holds. */
 export type MemberKind = "text" | "secret" | "secretLines" | "lines" | "month" | "date" | "url" | "totp";

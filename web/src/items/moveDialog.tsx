@@ -7,7 +7,7 @@ import { TextField } from "../components/textField.js";
 import { vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { moveItems } from "./changes.js";
 import { entries as index, type Entry } from "./entries.js";
 import { flat, folderTree, pathText, typedPath } from "./folders.js";

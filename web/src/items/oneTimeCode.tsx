@@ -2,7 +2,7 @@
 import { InvalidTotp, type OneTimeCode as Secret, secondsLeft, totpCode, totpUri } from "@strongroom/client/items";
 import { useEffect, useState } from "preact/hooks";
 import { IconButton } from "../components/iconButton.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { copyText } from "./copy.js";
 import { FieldRow } from "./fieldRow.js";
 

@@ -11,14 +11,14 @@ import { tell } from "../state/notices.js";
 import { makeVault, useOpen, vaults, vaultsChanged } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 import { changeItems } from "./changes.js";
 import { entries } from "./entries.js";
 import { changeSentence } from "./faults.js";
 import { isWithin, pathText, renamedFolders, typedPath } from "./folders.js";
 import { showPlace } from "./listState.js";
 import { oneLine } from "./shownText.js";
-import { vaultMeant } from "./vaultMeant.js";
+import { vaultByUid } from "./vaultByUid.js";
 
 /** What a dialogue of the navigation is about. */
 export type Asked =
@@ -55,7 +55,7 @@ function NameVault({ vault, onClose }: { vault?: ReplicaVault; onClose: () => vo
     setBusy(true);
     try {
       if (vault) {
-        await (await vaultMeant(client, vault)).rename(wanted);
+        await (await vaultByUid(client, vault)).rename(wanted);
         await vaultsChanged();
         tell(moreTexts.items.vaultRenamed);
       } else {
@@ -97,7 +97,7 @@ function DeleteVault({ vault, onClose }: { vault: ReplicaVault; onClose: () => v
   const remove = async (): Promise<void> => {
     setBusy(true);
     try {
-      await (await vaultMeant(client, vault)).delete();
+      await (await vaultByUid(client, vault)).delete();
       await replica.sync();
       await vaultsChanged();
       showPlace({});

@@ -1,6 +1,6 @@
 // What the app says about its state, above the content: offline, a session that has ended, a server that cannot be believed.
 import { useRef, useState } from "preact/hooks";
-import { AskAgain } from "../account/askAgain.js";
+import { Reauthenticate } from "../account/reauthenticate.js";
 import { Button } from "../components/button.js";
 import { Icon } from "../components/icon.js";
 import { Progress } from "../components/progress.js";
@@ -10,26 +10,26 @@ import { go } from "../state/route.js";
 import { syncNow } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
-import { ALARMS, type Trouble } from "../state/trouble.js";
+import { ALARMS, type SyncProblem } from "../state/syncProblem.js";
 import { texts } from "../texts/en.js";
 
 /** The banner, if there is something to say. */
 export function SyncBanner() {
-  const { trouble, first } = useStore(syncStatus);
+  const { problem, first } = useStore(syncStatus);
   const [isAsking, setAsking] = useState(false);
-  if (trouble && ALARMS.includes(trouble.kind)) return <Alarm trouble={trouble} />;
-  if (trouble) {
-    const isPassword = trouble.kind === "ended" || trouble.kind === "password";
+  if (problem && ALARMS.includes(problem.kind)) return <Alarm problem={problem} />;
+  if (problem) {
+    const isPassword = problem.kind === "ended" || problem.kind === "password";
     return (
-      <div class={trouble.kind === "offline" ? "banner calm" : "banner warning"} role="status">
-        <Icon name={trouble.kind === "offline" ? "cloudOff" : "warning"} />
-        <p>{texts.trouble[trouble.kind]}</p>
+      <div class={problem.kind === "offline" ? "banner calm" : "banner warning"} role="status">
+        <Icon name={problem.kind === "offline" ? "cloudOff" : "warning"} />
+        <p>{texts.syncProblems[problem.kind]}</p>
         {isPassword ? (
-          <Button kind="primary" onClick={() => setAsking(true)}>{texts.trouble.enterPassword}</Button>
+          <Button kind="primary" onClick={() => setAsking(true)}>{texts.syncProblems.enterPassword}</Button>
         ) : (
           <Button kind="plain" onClick={syncNow}>{texts.common.retry}</Button>
         )}
-        {isAsking && <AskAgain isChanged={trouble.kind === "password"} onClose={() => setAsking(false)} />}
+        {isAsking && <Reauthenticate isChanged={problem.kind === "password"} onClose={() => setAsking(false)} />}
       </div>
     );
   }
@@ -56,19 +56,19 @@ function KeyBanner() {
 }
 
 /** What the server showed cannot be true, or is older than what this device has seen. */
-function Alarm({ trouble }: { trouble: Trouble }) {
-  const { title, what, next } = texts.alarms[trouble.kind as keyof typeof texts.alarms];
+function Alarm({ problem }: { problem: SyncProblem }) {
+  const { title, what, next } = texts.alarms[problem.kind as keyof typeof texts.alarms];
   return (
     <div class="banner alarm" role="alert">
       <Icon name="warning" size={20} />
       <div class="stack tight">
         <h2>{title}</h2>
         <p>{what}</p>
-        <p>{texts.trouble.nothingOverwritten}</p>
+        <p>{texts.syncProblems.nothingOverwritten}</p>
         <p>{next}</p>
         <details class="muted small">
-          <summary>{texts.trouble.detail}</summary>
-          <p>{trouble.sentence}</p>
+          <summary>{texts.syncProblems.detail}</summary>
+          <p>{problem.sentence}</p>
         </details>
         <div class="row">
           <Button onClick={syncNow}>{texts.common.retry}</Button>

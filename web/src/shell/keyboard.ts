@@ -1,6 +1,6 @@
 // The keys that work everywhere. Views have their own keys besides.
 import { useEffect } from "preact/hooks";
-import { withLater } from "../items/later.js";
+import { withLazyViews } from "../items/lazyLoading.js";
 
 /** Whether a key was meant for the page: it was not pressed in a field or a form, and has no Ctrl, Alt or Meta. */
 export function isForPage(event: KeyboardEvent): boolean {
@@ -16,7 +16,7 @@ export function useKeys(onHelp: () => void, onLock: () => void): void {
       if (!isForPage(event)) return;
       if (event.key === "?") onHelp();
       else if (event.key === "l") onLock();
-      else if (event.key === "u") withLater(({ undoLast }) => undoLast());
+      else if (event.key === "u") withLazyViews(({ undoLast }) => undoLast());
       else return;
       event.preventDefault();
     };

@@ -1,6 +1,6 @@
 // The sheet that names all keys.
 import { Dialog } from "../components/dialog.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 
 /** The sheet with all keys. */
 export function KeyboardSheet({ onClose }: { onClose: () => void }) {

@@ -7,11 +7,11 @@ import { texts } from "../texts/en.js";
 
 /** The state of the sync; a click syncs. */
 export function SyncState() {
-  const { pending, isSyncing, trouble, first } = useStore(syncStatus);
-  const isOff = trouble !== undefined;
+  const { pending, isSyncing, problem, first } = useStore(syncStatus);
+  const isOff = problem !== undefined;
   const label =
     first ? texts.sync.syncing
-    : isOff ? (trouble.kind === "offline" ? texts.sync.offline : texts.sync.stopped)
+    : isOff ? (problem.kind === "offline" ? texts.sync.offline : texts.sync.stopped)
     : pending ? texts.sync.pending(pending)
     : isSyncing ? texts.sync.syncing
     : texts.sync.synced;

@@ -10,7 +10,7 @@
  * - `saveAgain()`: call it after the keys, the password or a way into the account has changed.
  * - `vaultsChanged()`: call it after a vault was renamed or deleted by `client.vault(…)`, for this tab and the others.
  * - `syncStatus` of ./sync.ts: a store with what waits (`pending`), the progress of the first sync (`first`), and what keeps
- *   this device from syncing (`trouble`, whose kinds ./trouble.ts explains). The shell shows all of it already.
+ *   this device from syncing (`problem`, whose kinds ./syncProblem.ts explains). The shell shows all of it already.
  * - `replica.undecided`: conflicts and refused changes. `replica.state`: the state of the replica itself.
  * - `onLock(forget)`: every store that holds something decrypted, and every timer of the clipboard, registers itself here
  *   once, and forgets everything when it is called. Components need not: all of them are gone from the page by then.

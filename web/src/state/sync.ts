@@ -5,8 +5,8 @@ import { texts } from "../texts/en.js";
 import { remember, remembered, SESSION } from "./device.js";
 import { tell } from "./notices.js";
 import { createStore, type Store } from "./store.js";
+import { isTriedAgain, type SyncProblem, syncProblemOf } from "./syncProblem.js";
 import { tellTabs } from "./tabs.js";
-import { isTriedAgain, type Trouble, troubleOf } from "./trouble.js";
 
 /** The state of the sync of this device. */
 export interface SyncStatus {
@@ -16,12 +16,12 @@ export interface SyncStatus {
   /** The progress of the first sync; undefined as soon as everything is here. */
   readonly first: { readonly done: number; readonly total: number | undefined } | undefined;
   /** What keeps this device from syncing, if anything does. */
-  readonly trouble: Trouble | undefined;
+  readonly problem: SyncProblem | undefined;
   /** When this tab has synced last, in milliseconds since 1970. */
   readonly syncedAt: number | undefined;
 }
 
-const NONE: SyncStatus = { pending: 0, isSyncing: false, first: undefined, trouble: undefined, syncedAt: undefined };
+const NONE: SyncStatus = { pending: 0, isSyncing: false, first: undefined, problem: undefined, syncedAt: undefined };
 const RETRY = 15_000;
 const current = createStore<SyncStatus>(NONE);
 
@@ -49,7 +49,7 @@ export class Syncing {
     const follow = (): void => this.#follow();
     const unsubscribe = replica.state.subscribe(follow);
     const wake = (): void => this.retry();
-    const offline = (): void => change({ trouble: { kind: "offline", name: "Unreachable", sentence: "" } });
+    const offline = (): void => change({ problem: { kind: "offline", name: "Unreachable", sentence: "" } });
     addEventListener("online", wake);
     addEventListener("offline", offline);
     this.#stop = () => {
@@ -70,14 +70,14 @@ export class Syncing {
 
   /** Try again now. */
   retry(): void {
-    change({ trouble: undefined });
+    change({ problem: undefined });
     this.#wake();
   }
 
   /** Another tab syncs for all, and tells what keeps it from that. */
-  hear(trouble: Trouble | undefined): void {
+  hear(problem: SyncProblem | undefined): void {
     const { report, error } = this.#replica.state.getSnapshot();
-    if (!report && !error) change({ trouble });
+    if (!report && !error) change({ problem });
   }
 
   /** Show what the replica says of itself. */
@@ -85,13 +85,13 @@ export class Syncing {
     const { pending, isSyncing, error, report } = this.#replica.state.getSnapshot();
     const before = current.getSnapshot();
     const isDone = !isSyncing && !error && report !== undefined;
-    const trouble = error && !isSyncing ? troubleOf(error) : isDone ? undefined : before.trouble;
-    const isSame = trouble?.kind === before.trouble?.kind && trouble?.sentence === before.trouble?.sentence;
+    const problem = error && !isSyncing ? syncProblemOf(error) : isDone ? undefined : before.problem;
+    const isSame = problem?.kind === before.problem?.kind && problem?.sentence === before.problem?.sentence;
     change({
-      pending, isSyncing, trouble: isSame ? before.trouble : trouble,
+      pending, isSyncing, problem: isSame ? before.problem : problem,
       ...(isDone && before.isSyncing && { syncedAt: Date.now() }),
     });
-    if (!isSame) tellTabs({ kind: "trouble", trouble });
+    if (!isSame) tellTabs({ kind: "trouble", trouble: problem });
     if (isDone && before.isSyncing) this.#tellChange(); // a vault that another device has made is no change of a report
     if (isDone && !this.#isSaved) void this.#save();
   }
@@ -119,9 +119,9 @@ export class Syncing {
         }
       } catch (fault) {
         if (signal.aborted) return;
-        const trouble = troubleOf(fault);
-        change({ trouble, isSyncing: false });
-        await this.#rest(isTriedAgain(trouble) ? RETRY : undefined);
+        const problem = syncProblemOf(fault);
+        change({ problem, isSyncing: false });
+        await this.#rest(isTriedAgain(problem) ? RETRY : undefined);
       }
     }
   }

@@ -1,5 +1,5 @@
 // Several tabs as one: what one of them does, the others are told.
-import type { Trouble } from "./trouble.js";
+import type { SyncProblem } from "./syncProblem.js";
 
 /** What a tab tells the others. */
 export type Message =
@@ -10,7 +10,7 @@ export type Message =
   /** A sync has changed something, or a vault was made. */
   | { readonly kind: "changed" }
   /** What keeps the tab that syncs for all from it; undefined once it syncs again. */
-  | { readonly kind: "trouble"; readonly trouble: Trouble | undefined }
+  | { readonly kind: "trouble"; readonly trouble: SyncProblem | undefined }
   /** Is anybody there? */
   | { readonly kind: "who" }
   | { readonly kind: "here" };

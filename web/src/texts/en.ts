@@ -162,7 +162,7 @@ export const texts = {
     done: "Logged out.",
   },
 
-  askAgain: {
+  reauthenticate: {
     title: "Log in again",
     ended: "Your session has ended. What you changed is kept on this device and is sent after you have logged in.",
     changed: "The password was changed on another device. Enter the new one. What you changed here is kept, and is sent afterwards.",
@@ -201,7 +201,7 @@ export const texts = {
   },
 
   /** What keeps this device from syncing. */
-  trouble: {
+  syncProblems: {
     offline: "The server cannot be reached. You can go on: what you change is kept on this device, and is sent later.",
     busy: "The server asks to wait, or has a fault. What you change is kept on this device, and is sent later.",
     wrongServer: "Something else than strongroom answers at this address, perhaps a log-in page of this network. What you change is kept on this device.",
@@ -289,7 +289,7 @@ export const texts = {
 
 };
 
-/** Texts of views that are loaded when they are first shown: `texts/later.ts` gives them apart from the others. */
+/** Texts of views that are loaded when they are first shown: `texts/lazyTexts.ts` gives them apart from the others. */
 export const moreTexts = {
   unsupported: {
     title: "This page cannot protect your data",

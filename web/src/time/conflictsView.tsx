@@ -13,12 +13,12 @@ import { tellFault } from "../items/faults.js";
 import { LongText, ShownText, useReveal } from "../items/fieldRow.js";
 import { Json } from "../items/jsonDocument.js";
 import { cut, oneLine, timeText } from "../items/shownText.js";
-import { vaultMeant } from "../items/vaultMeant.js";
+import { vaultByUid } from "../items/vaultByUid.js";
 import { tell } from "../state/notices.js";
 import { syncNow, useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 
 type Side = "mine" | "theirs";
 
@@ -225,7 +225,7 @@ function BlobCard({ conflict }: { conflict: BlobConflict }) {
     setBusy(true);
     try {
       if (isMine) {
-        const { blob } = await vaultMeant(client, { uid: conflict.vault, name });
+        const { blob } = await vaultByUid(client, { uid: conflict.vault, name });
         await blob.put(conflict.mine, { after: await blob.get() });
       }
       await conflict.discard();

@@ -16,7 +16,7 @@ import { timeText } from "../items/shownText.js";
 import { hrefOf, replaceRoute } from "../state/route.js";
 import { useOpen, vaults } from "../state/session.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 
 /** The versions of a document that the server keeps. */
 export function HistoryView({ entry }: { entry: Entry }) {

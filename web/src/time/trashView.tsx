@@ -12,14 +12,14 @@ import { changeSentence, tellFault } from "../items/faults.js";
 import { ShownText } from "../items/fieldRow.js";
 import { typeIcon } from "../items/types.js";
 import { oneLine, timeText } from "../items/shownText.js";
-import { vaultMeant } from "../items/vaultMeant.js";
-import { whileOpen } from "../items/whileOpen.js";
+import { vaultByUid } from "../items/vaultByUid.js";
+import { sessionGuard } from "../items/sessionGuard.js";
 import { tell } from "../state/notices.js";
 import { useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 
 const PAGE = 100;
 
@@ -45,7 +45,7 @@ export function TrashView(_: { parts: readonly string[] }) {
     }
   };
   useEffect(() => void read(), [syncedAt]);
-  const collection = async ({ vault, collection: name }: Document) => (await vaultMeant(client, { uid: vault, name: nameOf(vault) })).collection(name);
+  const collection = async ({ vault, collection: name }: Document) => (await vaultByUid(client, { uid: vault, name: nameOf(vault) })).collection(name);
   const attempt = async (task: () => Promise<void>): Promise<void> => {
     setBusy(true);
     try {
@@ -69,7 +69,7 @@ export function TrashView(_: { parts: readonly string[] }) {
     });
   const empty = (): Promise<void> =>
     attempt(async () => {
-      const isOpen = whileOpen();
+      const isOpen = sessionGuard();
       let count = 0;
       let fault: unknown;
       const opened = new Map<string, Awaited<ReturnType<typeof collection>>>();

@@ -19,7 +19,7 @@ import { syncNow, useOpen, vaults } from "../state/session.js";
 import { useStore } from "../state/store.js";
 import { syncStatus } from "../state/sync.js";
 import { texts } from "../texts/en.js";
-import { moreTexts } from "../texts/later.js";
+import { moreTexts } from "../texts/lazyTexts.js";
 
 const PAGE = 100;
 

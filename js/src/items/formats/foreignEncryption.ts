@@ -2,7 +2,7 @@
 //
 // Bitwarden: the key is made by PBKDF2 or Argon2id and stretched by HKDF; AES-256-CBC with HMAC-SHA-256 over it.
 import { type Bytes, join } from "../../format/encoding.js";
-import { argon2 } from "../../laterBasics.js";
+import { argon2 } from "../../lazyBasicImports.js";
 import { fromBase64 } from "./bytes.js";
 import { get } from "./common.js";
 

@@ -2,32 +2,32 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { tellMissingPart } from "../state/release.js";
-import { whileOpen } from "./whileOpen.js";
+import { sessionGuard } from "./sessionGuard.js";
 
-type Views = typeof import("./laterViews.js");
+type Views = typeof import("./lazyViews.js");
 
 let loaded: Views | undefined;
 
-const loadLater = async (): Promise<Views> => (loaded ??= await import("./laterViews.js"));
+const loadViews = async (): Promise<Views> => (loaded ??= await import("./lazyViews.js"));
 
 /** Do something with it, once it is loaded, unless the app was locked meanwhile; where that fails, a notice says so. */
-export function withLater(run: (views: Views) => Promise<void>): void {
-  const isOpen = whileOpen();
-  loadLater().then((views) => void (isOpen() && run(views)), tellMissingPart);
+export function withLazyViews(run: (views: Views) => Promise<void>): void {
+  const isOpen = sessionGuard();
+  loadViews().then((views) => void (isOpen() && run(views)), tellMissingPart);
 }
 
 /** What was loaded; undefined until then, and "fault" where that failed. */
-export function useLater(): Views | "fault" | undefined {
+export function useLazyViews(): Views | "fault" | undefined {
   const [views, setViews] = useState<Views | "fault" | undefined>(loaded);
   useEffect(() => {
-    if (!loaded) loadLater().then(setViews, () => setViews("fault"));
+    if (!loaded) loadViews().then(setViews, () => setViews("fault"));
   }, []);
   return views;
 }
 
 /** Something of it, as soon as it is there; a notice where it cannot be loaded. */
-export function Later({ show }: { show: (views: Views) => ComponentChildren }) {
-  const views = useLater();
+export function LazyViews({ show }: { show: (views: Views) => ComponentChildren }) {
+  const views = useLazyViews();
   useEffect(() => {
     if (views === "fault") tellMissingPart();
   }, [views]);

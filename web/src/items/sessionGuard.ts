@@ -2,7 +2,7 @@
 import { session } from "../state/session.js";
 
 /** Asked later, whether the account was open now and has not been locked since, even if it was unlocked again. */
-export function whileOpen(): () => boolean {
+export function sessionGuard(): () => boolean {
   const now = session.getSnapshot();
   return () => now.kind === "open" && session.getSnapshot() === now;
 }

@@ -22,20 +22,20 @@ import { isMissingPart, tellMissingPart } from "./release.js";
  * - `old`: the account uses something that this app does not know.
  * - `other`: a fault of this app or of the browser.
  */
-export type TroubleKind =
+export type SyncProblemKind =
   | "offline" | "busy" | "wrongServer" | "ended" | "password" | "disabled" | "rolledBack" | "credentialsRolledBack"
   | "tampered" | "weak" | "older" | "old" | "other";
 
 /** What keeps this device from syncing. */
-export interface Trouble {
-  readonly kind: TroubleKind;
+export interface SyncProblem {
+  readonly kind: SyncProblemKind;
   /** The name of the error's class, for `texts.errors`. */
   readonly name: string;
   /** The sentence of the error. */
   readonly sentence: string;
 }
 
-const KINDS: readonly [TroubleKind, ...(new (...given: never[]) => Error)[]][] = [
+const KINDS: readonly [SyncProblemKind, ...(new (...given: never[]) => Error)[]][] = [
   ["offline", Unavailable],
   ["busy", RateLimited],
   ["wrongServer", WrongServer],
@@ -51,12 +51,12 @@ const KINDS: readonly [TroubleKind, ...(new (...given: never[]) => Error)[]][] =
 ];
 /** What a server answers to a path that it does not have. A vault that is not there has a name of its own. */
 const NO_SUCH_PATH = ["NotFound", "MethodNotAllowed"];
-const BY_ITSELF: readonly TroubleKind[] = ["offline", "busy", "wrongServer", "older"];
+const BY_ITSELF: readonly SyncProblemKind[] = ["offline", "busy", "wrongServer", "older"];
 /** Those that get a page-wide notice. */
-export const ALARMS: readonly TroubleKind[] = ["rolledBack", "credentialsRolledBack", "tampered", "weak"];
+export const ALARMS: readonly SyncProblemKind[] = ["rolledBack", "credentialsRolledBack", "tampered", "weak"];
 
 /** What an error means. */
-export function troubleOf(fault: unknown): Trouble {
+export function syncProblemOf(fault: unknown): SyncProblem {
   if (isMissingPart(fault)) tellMissingPart();
   const name = fault instanceof Refusal ? (fault.constructor as typeof Refusal).kind : "Error";
   const found = KINDS.find(([, ...classes]) => classes.some((one) => fault instanceof one))?.[0] ?? "other";
@@ -65,4 +65,4 @@ export function troubleOf(fault: unknown): Trouble {
 }
 
 /** Whether it is tried again without a person. */
-export const isTriedAgain = ({ kind }: Trouble): boolean => BY_ITSELF.includes(kind);
+export const isTriedAgain = ({ kind }: SyncProblem): boolean => BY_ITSELF.includes(kind);

@@ -1,5 +1,5 @@
 // Parts that are loaded when they are used for the first time: each in one piece. A program that needs some of them at
-// once puts a module with the same names in the place of this one, as the web app does (web/src/atOnce.ts).
+// once puts a module with the same names in the place of this one, as the web app does (web/src/eagerImports.ts).
 
 /** What few programs need, or need once. */
 export const rare = () => import("./rare.js");

@@ -10,7 +10,7 @@ import { passwordSentence } from "./faults.js";
 import { Fault } from "./frame.js";
 
 /** The dialogue. `isChanged`: the password was changed on another device. */
-export function AskAgain({ isChanged, onClose }: { isChanged: boolean; onClose: () => void }) {
+export function Reauthenticate({ isChanged, onClose }: { isChanged: boolean; onClose: () => void }) {
   const [password, setPassword] = useState("");
   const action = useAction(passwordSentence);
   const submit = (): void => {
@@ -22,12 +22,12 @@ export function AskAgain({ isChanged, onClose }: { isChanged: boolean; onClose: 
   };
   return (
     <Dialog
-      title={texts.askAgain.title}
+      title={texts.reauthenticate.title}
       onClose={onClose}
       onSubmit={submit}
       actions={<Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.logIn.submit}</Button>}
     >
-      <p>{isChanged ? texts.askAgain.changed : texts.askAgain.ended}</p>
+      <p>{isChanged ? texts.reauthenticate.changed : texts.reauthenticate.ended}</p>
       <Fault>{action.fault}</Fault>
       <PasswordField label={texts.common.password} autoComplete="current-password" value={password} onInput={setPassword} />
     </Dialog>

@@ -16,7 +16,7 @@ interface PageProps {
   onBack: () => void;
 }
 /** A page that is reached from the log-in. */
-export type GatePage = ComponentType<PageProps>;
+export type LoginSubpage = ComponentType<PageProps>;
 
 /** Whether a text can be an email: the client says more. */
 export const isEmail = (text: string): boolean => /^\S+@\S+$/.test(text.trim());
