@@ -16,7 +16,7 @@ _SECONDS: Final = 20.0  # without a byte
 _LONGEST: Final = 120.0  # seconds of a whole exchange
 _HEAD: Final = 64 * 2**10  # bytes of a status line and the headers
 LARGEST: Final = 16 * 2**20  # bytes of a content
-_STATUS: Final = re.compile(rb"HTTP/1\.[01] ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?")
+_STATUS: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t\x20-\x7e\x80-\xff]*)?")
 _HEADER: Final = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t\x20-\x7e\x80-\xff]*?)[ \t]*")
 _SIZE: Final = re.compile(rb"[0-9a-fA-F]{1,8}")
 _LENGTH: Final = re.compile(r"[0-9]{1,10}")
@@ -105,18 +105,36 @@ class Connection:
     def _exchange(self, request: bytes) -> Response:
         if self._socket is None:
             self._socket = self._opened()
+        else:
+            self._require_idle(self._socket)
         self._has_begun = False
         self._socket.sendall(request)
-        status, headers = self._head()
+        version, status, headers = self._head()
         if status < 200:
             raise AmbiguousResponse(f"an interim response {status} comes before it")
         response = Response(status, headers, b"")
+        if version < 1 and response.all("transfer-encoding"):
+            raise AmbiguousResponse("it has a transfer coding, which HTTP/1.0 does not know")
         content = b"" if status in {204, 304} else self._content(response)
         if self._buffer:
             raise AmbiguousResponse("more bytes come after it")
         if any("close" in value.lower() for value in response.all("connection")):
             self.close()
         return response._replace(content=content)
+
+    @staticmethod
+    def _require_idle(found: socket.socket) -> None:
+        """Refuse bytes that came after the last response: they are none to the next request."""
+        found.settimeout(0)
+        try:
+            more = found.recv(1)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return
+        finally:
+            found.settimeout(_SECONDS)
+        if not more:
+            raise EOFError
+        raise AmbiguousResponse("more bytes come after the response before it")
 
     def _opened(self) -> socket.socket:
         found = socket.create_connection((self._address, self._host.port), timeout=_SECONDS)
@@ -159,7 +177,7 @@ class Connection:
             size -= len(part)
         return b"".join(parts)
 
-    def _head(self) -> tuple[int, Headers]:
+    def _head(self) -> tuple[int, int, Headers]:
         first = self._line(_HEAD)
         status = _STATUS.fullmatch(first)
         if status is None:
@@ -171,7 +189,7 @@ class Connection:
             if found is None or left <= 0:
                 raise AmbiguousResponse(f"its headers have the line {line[:60]!r}")
             headers.append((found[1].decode().lower(), found[2].decode("latin-1")))
-        return int(status[1]), headers
+        return int(status[1]), int(status[2]), headers
 
     def _content(self, response: Response) -> bytes:
         codings, lengths = response.all("transfer-encoding"), response.all("content-length")
