@@ -207,12 +207,14 @@ test("a listener that throws is reported, and the others are called", () =>
 
 test("the stream of events is closed as soon as nobody watches", async () => {
   let open = 0;
+  let isReady = false;
   const proxy = createServer((asked, answer) => {
     const isStream = asked.headers.accept === "text/event-stream";
     if (isStream) open += 1;
     const passed = request(new URL(asked.url ?? "", url), { method: asked.method, headers: asked.headers }, (answered) => {
       answer.writeHead(answered.statusCode ?? 500, answered.headers);
       answered.pipe(answer);
+      if (isStream) answered.on("data", (sent) => (isReady ||= `${sent}`.includes("event: ready")));
     });
     answer.on("close", () => {
       if (isStream) open -= 1;
@@ -228,8 +230,7 @@ test("the stream of events is closed as soon as nobody watches", async () => {
       const watching = (async () => {
         for await (const _ of replica.watch(undefined, { signal: ended.signal })) continue;
       })();
-      await until(() => open === 1);
-      await new Promise((go) => setTimeout(go, 200)); // it waits for the first event
+      await until(() => open === 1 && isReady); // it waits for the first change
       ended.abort();
       await watching;
       await until(() => open === 0);

@@ -226,12 +226,12 @@ def test_the_watch_can_see(tmp_path: Path) -> None:
     """A secret in an argument, in a variable or in a file is found: the test above can fail."""
     watch = Watch(["canary-in-argv", "canary-in-environ"])
     with watch.watching():
-        subprocess.run(
-            [sys.executable, "-S", "-c", "import time; time.sleep(1)", "canary-in-argv"],
-            env={"X": "canary-in-environ"},
-            check=True,
-        )
-    assert len(watch.seen) == 2
+        command = [sys.executable, "-S", "-c", "input()", "canary-in-argv"]
+        with subprocess.Popen(command, env={"X": "canary-in-environ"}, stdin=subprocess.PIPE) as child:
+            try:
+                until(lambda: len(watch.seen) == 2, "both are seen")
+            finally:
+                child.kill()
     (tmp_path / "log").write_text("a canary-in-argv")
     assert holding(tmp_path, ["canary-in-argv"]) == ["log"]
 

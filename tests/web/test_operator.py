@@ -42,8 +42,8 @@ def test_the_figures(measured: Server, make_pages: MakePages) -> None:
         enter(page)
         expect(page.get_by_text("The server is ready.")).to_be_visible()
         for _ in range(6):
-            page.clock.run_for(5_100)
-            page.wait_for_timeout(60)
+            with page.expect_response("**/metrics"), page.expect_response("**/ready"):
+                page.clock.run_for(5_100)
         expect(page.get_by_role("img", name=re.compile("^Requests a second, plotted: lowest"))).to_be_visible()
         expect(page.locator(".figure", has_text="Database")).to_contain_text("KB")
         expect(page.get_by_text("This server makes no backups by itself")).to_be_visible()

@@ -13,7 +13,7 @@ from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server, on_a_file
 from tests.support import web_app
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.page_helpers import BLOCKED, expect_open, lock, row, sign_up, unlock, url_of
+from tests.web.page_helpers import BLOCKED, expect_open, lock, row, sign_up, unlock, url_of, wait_for
 
 
 @pytest.mark.parametrize("path", ["/", "/app/", "/app/operator/"])
@@ -48,6 +48,7 @@ def test_the_first_load_is_all_that_is_needed(server: Server, make_pages: MakePa
     expect_open(tab)
     with Client(url_of(server)) as other:
         other.login(email, PASSWORD)
+        wait_for(lambda: "Personal" in [vault.name for vault in other.vaults()])
         other.vault("Personal").collection("items").create({"type": "note", "title": "From Python"})
         expect(row(tab, "From Python")).to_be_visible()
         lock(tab)
