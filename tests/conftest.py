@@ -13,6 +13,7 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from functools import wraps
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -57,48 +58,30 @@ def pytest_report_header() -> str:
     return f"samples of long tables: those of SAMPLE_DAY={sampling.DAY}"
 
 
-WEB = "tests/web/"
-# The slowest tests, most of which wait: they begin first, so that no process works on one of them alone at the end.
-SLOW = (
-    "tests/client/test_vectors.py::test_a_second_implementation_agrees",
-    "tests/test_types.py",
-    "tests/js/test_javascript.py",
-    "tests/js/test_guide.py",
-    "tests/agent/test_second_factor.py",
-    "tests/agent/test_page.py",
-    "tests/agent/test_first_day.py",
-    "tests/programs/test_canaries.py",
-    "tests/test_mutation.py",
-    "tests/operating/test_foreign_locks.py",
-    "tests/operating/test_unfinished_backups.py",
-    "tests/operating/test_systemd_unit.py",
-    "tests/security/test_memory_budget.py",
-    "tests/operating/test_operating_guide_as_user.py",
-    "tests/security/test_matrix.py",
-    "tests/security/test_random_ceremonies.py::test_random_ceremonies",
-    "tests/cli/test_backup.py::test_memory_is_flat",
-    "tests/operating/test_postgres_away.py",
-    "tests/faults/test_kill.py",
-    "tests/faults/test_retention.py",
-    "tests/security/test_write_only_keys.py",
-)
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import a file of which no test has its turn today."""
+    path = collection_path.relative_to(Path(__file__).parent.parent).as_posix()
+    return (config.getoption("--rotate") and rotation.is_file_of_another_day(path)) or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of other days; put the slow ones first, spread over the workers, which get equal shares.
 
-    Those of the web app begin in two workers only: a browser takes long to start.
+    Those of one file begin in one worker, as they share fixtures; those of the web app in two: a browser takes long to
+    start.
     """
-    if config.getoption("--rotate"):
-        others = rotation.on_other_days(item.nodeid for item in items)
-        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in others])
-        items[:] = [item for item in items if item.nodeid not in others]
+    names = [item.nodeid for item in items]
+    others = rotation.on_other_days(names) if config.getoption("--rotate") else set()
+    config.hook.pytest_deselected(items=[item for item, name in zip(items, names, strict=True) if name in others])
+    ranked = [(rotation.rank(name), name, item) for item, name in zip(items, names, strict=True) if name not in others]
+    slow = sorted((one for one in ranked if one[0] < rotation.LAST), key=itemgetter(0))
     workers: int = getattr(config, "workerinput", {}).get("workercount", 1)  # set in a worker of pytest-xdist
-    web = [item for item in items if item.nodeid.startswith(WEB)]
-    slow = [item for name in SLOW for item in items if item.nodeid.startswith(name)]
-    rest = [item for item in items if not item.nodeid.startswith((WEB, *SLOW))]
-    begun = [web[at :: min(2, workers)] * (at < 2) + slow[at::workers] for at in range(workers)]
-    share, left = -(-len(items) // workers), iter(rest)
+    begun: list[list[pytest.Item]] = [[] for _ in range(workers)]
+    numbers, web = itertools.count(2), itertools.cycle(range(min(2, workers)))
+    worker_of = functools.cache(lambda _: next(numbers) % workers)  # of a file
+    for _, name, item in slow:
+        begun[next(web) if name.startswith("tests/web/") else worker_of(item.path)].append(item)
+    share, left = -(-len(ranked) // workers), (item for rank, _, item in ranked if rank == rotation.LAST)
     items[:] = [item for first in begun for item in (*first, *itertools.islice(left, max(0, share - len(first))))]
     items += left
 

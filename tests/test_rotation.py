@@ -6,25 +6,32 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.rotation import SLOW, TWINS, on_other_days
+from tests.support.rotation import LAST, SLOW, TWINS, is_file_of_another_day, on_other_days, rank
+from tests.support.sampling import number_of
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = 740_000  # a day
 WEEKS = 14
-DAYS = 72  # after which every row of a sample had its turn
+DAYS = 88  # after which every row of a sample had its turn
 ENGINES = ("sqlite", "postgres")
-# Files whose tests run every day, and every second, third and fourth; all of them have twins.
-FILES = (
-    "tests/cli/test_a.py",
-    "tests/cli/test_invite.py",
-    "tests/operating/test_log_recovery.py",
-    "tests/operating/test_destinations.py",
-)
+# Entries of tests that have twins, by how many days pass from one turn to the next: files, and tests with own turns.
+ENTRIES = {
+    1: "tests/cli/test_a.py::",
+    3: "tests/security/test_matrix.py::test_the_whole_matrix",
+    4: "tests/cli/test_invite.py",
+    5: "tests/cli/test_database.py",
+    7: "tests/operating/test_destinations.py::",
+}
+
+
+def _path(entry: str) -> str:
+    """The beginning of a test's name that an entry is for."""
+    return entry if "::" in entry else f"{entry}test_a.py::test" if entry.endswith("/") else f"{entry}::test"
 
 
 def names() -> list[str]:
     """Names like those of real tests: slow ones, twins, slow twins, others."""
-    slow = [f"{prefix}{'' if '::' in prefix else '::test'}{at}" for prefix in SLOW for at in range(10)]
+    slow = [f"{_path(prefix)}{at}" for prefix in SLOW for at in range(4)]
     both = [
         f"{name}[{value}]"
         for folder, pair in TWINS.items()
@@ -47,17 +54,19 @@ def test_every_test_has_its_day() -> None:
     left_out = [on_other_days(every, day) for day in range(FIRST, FIRST + 3 * WEEKS)]
     for begin in range(2 * WEEKS):
         assert not set.intersection(*left_out[begin : begin + WEEKS])
-    assert not any(name.startswith("tests/contract/") for others in left_out for name in others)
+    assert not any(name.startswith("tests/contract/test_a.py") for others in left_out for name in others)
 
 
 @pytest.mark.parametrize("share", [2, 3, 4])
 def test_every_row_of_a_sample_has_its_day(share: int) -> None:
     """Rows of which a share is collected each day: all of them run, each with both engines, however slow they are."""
-    assert [1, *(SLOW[name] for name in FILES[1:])] == [1, 2, 3, 4]
-    rows = [f"{prefix}::test_rows[{row}-{engine}]" for prefix in FILES for row in range(12) for engine in ENGINES]
+    assert {name: SLOW.get(name, 1) for name in ENTRIES.values()} == {name: days for days, name in ENTRIES.items()}
+    assert {*SLOW.values()} <= {*ENTRIES}
+    rows = [f"{_path(name)}[{row}-{engine}]" for name in ENTRIES.values() for row in range(12) for engine in ENGINES]
     ran: set[str] = set()
     for day in range(FIRST, FIRST + DAYS):
-        collected = [name for name in rows if int(name.partition("[")[2].partition("-")[0]) % share == day % share]
+        today = number_of(day) % share
+        collected = [name for name in rows if int(name.partition("[")[2].partition("-")[0]) % share == today]
         ran |= {*collected} - on_other_days(collected, day)
     assert ran == {*rows}
 
@@ -77,3 +86,26 @@ def test_every_entry_names_a_test() -> None:
         path, _, function = prefix.partition("::")
         assert (ROOT / path).exists(), prefix
         assert not function or f"def {function}" in (ROOT / path).read_text("utf-8"), prefix
+
+
+def test_a_file_whose_tests_have_another_day_is_not_imported() -> None:
+    """Of a file that is named, all tests that are no twins have one day, and the file is left out on all others."""
+    of_files = [name for name in SLOW if name.endswith(".py")]
+    assert of_files
+    for path in of_files:
+        tests = {f"{path}::test_{at}" for at in range(10)}
+        for day in range(FIRST, FIRST + WEEKS):
+            assert on_other_days(tests, day) == (tests if is_file_of_another_day(path, day) else set())
+    assert not any(is_file_of_another_day(path) for path in ("tests/web/test_qr.py", "tests/test_rows.py"))
+
+
+def test_no_test_of_a_file_that_is_named_has_an_entry_of_its_own() -> None:
+    """It would not be collected on the days that this entry gives it."""
+    assert not [name for name in SLOW for path in SLOW if path.endswith(".py") and name.startswith(f"{path}::")]
+
+
+def test_slow_tests_begin_first() -> None:
+    """In the order of the table; the longest entry that fits decides."""
+    assert rank("tests/web/test_qr.py::test_a") == 0
+    assert rank("tests/js/test_guide.py::test_a") > rank("tests/js/test_move.py::test_a") > 0
+    assert rank("tests/contract/test_a.py::test_b[sqlite]") == LAST
