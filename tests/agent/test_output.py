@@ -50,7 +50,10 @@ def test_a_full_disk_of_the_account_is_told(person: Person) -> None:
     subprocess.run(command, env=person.environment(), input=f"{PASSWORD}\n".encode(), check=True, capture_output=True)
     done = person.run("add", "note", "Large", stdin="x" * 1_500_000)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "strongroom: The copy of the account cannot be written: the disk is full, or has a fault.\n"
+    assert done.stderr == (
+        "strongroom: The copy of the account cannot be written: the disk is full, or has a fault. "
+        "What was stored is still there; free some space, and run this again.\n"
+    )
     assert person.said("get", "Kept") == "hunter2\n"
     person.add("Small", "fits")
 

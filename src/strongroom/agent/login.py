@@ -10,7 +10,7 @@ from strongroom.agent import paths
 from strongroom.agent.account import Account, Person
 from strongroom.agent.operations import Operation, Operations, member
 from strongroom.agent.protocol import Failed
-from strongroom.agent.settings import options_of, read_settings, remove_everything, write_settings
+from strongroom.agent.settings import options_of, read_settings, remove_everything, require_space, write_settings
 from strongroom.client import Client, Progress, Refusal, SecurityKey, Unavailable
 from strongroom.client.format.derive import normal_email
 
@@ -105,6 +105,7 @@ def _sign_in(
     settings |= {name: request[name] for name in ("insecure", "ca_file", "proxy") if request.get(name)}
     with operations.opening:
         _require_same(settings)
+        require_space()
         client, person = Client(settings["url"], **options_of(settings)), Person()
         try:
             with person.at(conversation):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from strongroom.agent import paths
 from strongroom.agent.protocol import PROTOCOL, Failed
 
 if TYPE_CHECKING:
     from strongroom.agent.account import Account
     from strongroom.agent.conversation import Conversation
     from strongroom.agent.log import Log
+    from strongroom.errors import Refusal
 
 # What never waits for a server, nor for a password to be derived. `get` must not wait behind a sync.
 LOCAL: Final = frozenset(
@@ -25,6 +29,7 @@ _DISK: Final = {
     "IOError": "the disk is full, or has a fault",
 }
 _WITHOUT_KEYS: Final = frozenset({"status", "login", "login_with_passkey", "register", "adopt", "recover", "unlock"})
+_FREE: Final = "What was stored is still there; free some space, and run this again."
 _UNKNOWN: Final = "The agent does not know this operation."
 LOCK_AFTER: Final = 15 * 60  # seconds without use
 
@@ -73,16 +78,17 @@ class Operations:
             conversation.fail(failed)
         except Refusal as refusal:
             self.log.write(f"{operation}: {refusal.code}")
-            conversation.fail(Failed(refusal.code, str(refusal), _plain(refusal.details)))
+            conversation.fail(_own_file(refusal) or Failed(refusal.code, str(refusal), _plain(refusal.details)))
         except ModuleNotFoundError as error:  # its message says what to install
             conversation.fail(Failed("not_installed", str(error)))
         except OSError as error:
-            conversation.fail(Failed("file", f"A file cannot be used: {error.strerror or type(error).__name__}."))
+            what = f"The file {error.filename}" if isinstance(error.filename, str) else "A file"
+            conversation.fail(paths.unusable(f"{what} cannot be used", error))
         except Exception as error:  # noqa: BLE001 - its text may hold what was asked for, so only its kind is told
             kind = type(error).__name__
             self.log.write(f"{operation}: {kind}")
             conversation.fail(
-                Failed("file", f"The copy of the account cannot be written: {_DISK[kind]}.")
+                Failed("file", _with_advice(f"The copy of the account cannot be written: {_DISK[kind]}."))
                 if kind in _DISK
                 else Failed("internal_error", f"The agent has a fault of its own ({kind}).")
             )
@@ -137,6 +143,20 @@ def member(request: dict[str, Any], name: str, default: str | None = None) -> st
 def _now() -> float:
     """Seconds, those included in which the machine was asleep."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
+
+
+def _own_file(refusal: Refusal) -> Failed | None:
+    """The failure to use the replica or the saved session, whose paths no person has given; None for all else."""
+    fields = refusal.details.get("fields") if isinstance(refusal.details, dict) else None
+    if not isinstance(fields, dict) or [*fields] != ["path"]:
+        return None
+    return Failed("file", _with_advice(f"The copy of the account in {paths.home()} {fields['path']}."))
+
+
+def _with_advice(sentence: str) -> str:
+    """A sentence about a file, with what to do where the disk is full."""
+    is_full = "the disk is full" in sentence or os.strerror(errno.ENOSPC) in sentence
+    return f"{sentence} {_FREE}" if is_full else sentence
 
 
 def _plain(details: Any) -> Any:

@@ -63,8 +63,23 @@ def make_folder(path: str) -> None:
     except FileExistsError:
         pass
     except OSError as error:
-        raise Failed("folder", f"The folder {path} cannot be made: {error.strerror}.") from None
+        raise unusable(f"The folder {path} cannot be made", error) from None
     os.close(open_folder(path))
+
+
+def unusable(what: str, error: OSError) -> Failed:
+    """The failure to use a folder or a file in it: what happened, and what to do."""
+    import errno  # not at the top: `strongroom get` loads as little as it can
+
+    if error.errno in {errno.ENOTDIR, errno.EEXIST}:
+        advice = "A file is in the place of a folder; set STRONGROOM_HOME to a folder."
+    elif error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        advice = "What was stored is still there; free some space, and run this again."
+    elif error.errno in {errno.EROFS, errno.EACCES, errno.EPERM}:
+        advice = "strongroom needs a folder that you can write to; STRONGROOM_HOME can name another one."
+    else:
+        advice = ""
+    return Failed("folder", f"{what}: {error.strerror}. {advice}".rstrip())
 
 
 def open_folder(path: str) -> int:
@@ -74,9 +89,10 @@ def open_folder(path: str) -> int:
     except FileNotFoundError:
         raise
     except OSError as error:
-        link = os.path.islink(path)
-        reason = "it is a symbolic link; name the folder itself" if link else error.strerror
-        raise Failed("folder", f"The folder {path} cannot be used: {reason}.") from None
+        if os.path.islink(path):
+            reason = "it is a symbolic link; name the folder itself"
+            raise Failed("folder", f"The folder {path} cannot be used: {reason}.") from None
+        raise unusable(f"The folder {path} cannot be used", error) from None
     found = os.fstat(descriptor)
     if found.st_uid == os.geteuid() and not stat.S_IMODE(found.st_mode) & 0o077:
         return descriptor

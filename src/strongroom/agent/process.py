@@ -223,7 +223,7 @@ def _only_one() -> Any:
     try:
         held = os.open(paths.lock(), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise Failed("folder", f"The file {paths.lock()} cannot be used: {error.strerror}.") from None
+        raise paths.unusable(f"The file {paths.lock()} cannot be used", error) from None
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -253,7 +253,7 @@ def _listen() -> Any:
         os.rename(fresh, path)  # in one step: whoever finds a socket finds one that listens
         yield listener
     except OSError as error:
-        raise Failed("no_agent", f"The agent cannot listen at {path}: {error.strerror}.") from None
+        raise paths.unusable(f"The agent cannot listen at {path}", error) from None
     finally:
         listener.close()
         os.close(folder)

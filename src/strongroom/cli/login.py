@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.cli import agent_requests, prompts, terminal
+from strongroom.cli.exit_codes import exit_code
 from strongroom.cli.terminal import CommandFailed
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def _known() -> dict[str, Any]:
     except Failed as failed:
         if failed.code == "not_logged_in":
             return {}
-        raise CommandFailed(failed.message) from None
+        raise CommandFailed(failed.message, exit_code(failed.code)) from None
 
 
 def say_strength(password: str) -> None:
@@ -195,7 +196,8 @@ def _logout(options: argparse.Namespace) -> int:
     if options.force and agent_requests.is_locked():  # the password may be lost: then at least nothing stays here
         from strongroom.agent.settings import remove_everything
 
-        remove_everything()
+        with agent_requests.failures():
+            remove_everything()
         told = {"ended": False}
     else:
         told = agent_requests.ask("logout", everywhere=options.everywhere, force=options.force)

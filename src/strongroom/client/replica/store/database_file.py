@@ -51,7 +51,7 @@ def take_writer_lock(path: Path) -> apsw.Connection | None:
         return None
     except apsw.Error as error:
         lock.close()
-        raise Invalid({"path": f"cannot be locked: {beside.name}: {error}"}) from None
+        raise Invalid({"path": f"cannot be locked: {beside.name}: {_said(error)}"}) from None
     return lock
 
 
@@ -98,11 +98,17 @@ def open_file(path: Path, *, writes: bool) -> apsw.Connection:
         raise damaged(path) from None
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.FullError, apsw.IOError) as error:
         db.close()
-        raise Invalid({"path": f"cannot be used: {path.name}: {error}"}) from None
+        raise Invalid({"path": f"cannot be used: {path.name}: {_said(error)}"}) from None
     except BaseException:
         db.close()
         raise
     return db
+
+
+def _said(error: apsw.Error) -> str:
+    """An error of SQLite, or what it means for the disk."""
+    meant = {apsw.FullError: "the disk is full", apsw.ReadOnlyError: "the disk is read-only"}
+    return meant.get(type(error), "the disk is full, or has a fault" if isinstance(error, apsw.IOError) else str(error))
 
 
 def _unopened(path: Path, error: OSError) -> str:
