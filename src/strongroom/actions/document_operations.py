@@ -94,7 +94,7 @@ async def delete(write: AccountWrite, vault_uid: str, uid: str, expected: Expect
             content = stored.bytes + RETAINED_ROW_BYTES
             write.record(timestamp, -1, -stored.bytes, retained + content)
             if not await _trim_history(write, stored):
-                trash = ExpiredRow(write.actor.user_id, uid, tombstone.version, content, 1)
+                trash = ExpiredRow(write.actor.user_id, uid, timestamp, content, 1)
                 await store.documents.purge(write.tx, [trash])
                 write.subtract_retained(content)
             return tombstone

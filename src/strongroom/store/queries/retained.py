@@ -23,17 +23,17 @@ _VAULT_OF_DOCUMENT = "(SELECT vault_uid FROM documents WHERE user_id = :user_id 
 
 def _subtract(size: str, vault: str) -> Sql:
     """Subtract a size from what is counted for a vault, which is never below zero."""
-    left = f"kept - coalesce(({size}), 0)"
-    return Sql(f"""
-        UPDATE vaults SET kept = CASE WHEN {left} > 0 THEN {left} ELSE 0 END WHERE user_id = :user_id AND uid = {vault}
-    """)
+    update = f"""
+        UPDATE vaults SET kept = {{}}(kept - coalesce(({size}), 0), 0) WHERE user_id = :user_id AND uid = {vault}
+    """
+    return Sql(sqlite=update.format("max"), postgres=update.format("greatest"))
 
 
 _TRASH = _subtract(
     f"""SELECT octet_length(d.data) + coalesce(octet_length(d.hmac), 0) + {RETAINED_ROW_BYTES}
              + coalesce((SELECT sum({_VERSION}) FROM versions AS v WHERE v.user_id = :user_id AND v.uid = :uid), 0)
-          FROM documents AS d WHERE d.user_id = :user_id AND d.uid = :uid AND d.version = :at
-           AND d.deleted_at IS NOT NULL AND d.purged_at IS NULL""",
+          FROM documents AS d WHERE d.user_id = :user_id AND d.uid = :uid
+           AND (d.deleted_at = :at OR d.updated_at = :at) AND d.deleted_at IS NOT NULL AND d.purged_at IS NULL""",
     _VAULT_OF_DOCUMENT,
 )
 _VERSIONS = _subtract(

@@ -55,11 +55,11 @@ _OLDEST = "WHERE replaced_at BETWEEN :reached AND :before ORDER BY replaced_at L
 _REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_SIZE}, 1, replaced_at FROM versions {_OLDEST}")
 _BLOBS_REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_BLOB_SIZE}, 1, replaced_at FROM blob_versions {_OLDEST}")
 _OF = Sql(f"""
-    SELECT user_id, uid, version, {_SIZE}, 1, replaced_at
+    SELECT user_id, uid, version, {_SIZE}, 1
       FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
 """)
 _OF_BLOB = Sql(f"""
-    SELECT user_id, uid, version, {_BLOB_SIZE}, 1, replaced_at
+    SELECT user_id, uid, version, {_BLOB_SIZE}, 1
       FROM blob_versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
 """)
 _DROP = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :at")
