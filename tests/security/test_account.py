@@ -11,6 +11,7 @@ import asyncpg
 
 from strongroom import identifiers
 from strongroom.actions import accounts, admin, sessions
+from strongroom.actions.retention import Sweep
 from strongroom.model import EventType, Origin
 from strongroom.rules import DAY, MAX_DEVICE_NAME, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 from tests.conftest import runs
@@ -154,7 +155,7 @@ async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
         theirs = (await stage.send("GET", "/auth/events", stranger.access)).json()["events"]
         assert [line["type"] for line in theirs] == ["registered"]
         stage.clock.pass_(90 * DAY - 5 * MINUTE)
-        await database_of(stage.app).write_long(sessions.purge, stage.app.settings.event_days)
+        await database_of(stage.app).write_long(sessions.purge_some, stage.app.settings.event_days, Sweep())
         assert 0 < len((await log())["events"]) < len(told)
 
 

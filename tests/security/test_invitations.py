@@ -10,6 +10,7 @@ import pytest
 
 from strongroom import store
 from strongroom.actions import sessions
+from strongroom.actions.retention import Sweep
 from strongroom.rules import DAY, FAILURES_PER_ADDRESS, INVITATION_DAYS, MINUTE, TAKEN_EMAILS
 from tests.conftest import runs
 from tests.security.asgi_request import Answer, fresh_address
@@ -229,6 +230,6 @@ async def test_used_and_expired_ones_are_deleted_in_time(nodes: Nodes, where: st
         assert (await signed_up(stage, "ann@example.com", used)).status == 201
         for time, left in ((INVITATION_DAYS * DAY - 1, 3), (1, 2), (MINUTE - 1, 2), (1, 1), (200 * DAY, 1)):
             stage.clock.pass_(time)
-            await database.write(sessions.purge, 90)
+            await database.write(sessions.purge_some, 90, Sweep())
             assert len(await used_by(where)) == left
         assert await used_by(where) == [None]

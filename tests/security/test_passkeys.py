@@ -16,6 +16,7 @@ import pytest
 
 from strongroom import store
 from strongroom.actions import passkeys, sessions
+from strongroom.actions.retention import Sweep
 from strongroom.rules import (
     CHALLENGE_LIFETIME,
     CHALLENGES_PER_ACCOUNT,
@@ -420,7 +421,7 @@ async def test_all_goes_with_the_account(house: Open, where: str) -> None:
         good(await ann("DELETE", "/auth/me", proof))
         refused(await log_in(h.http, of_ann), 401, "invalid_passkey")
         h.clock.pass_(CHALLENGE_LIFETIME)
-        await database_of(h.server).write_long(sessions.purge, 90)
+        await database_of(h.server).write_long(sessions.purge_some, 90, Sweep())
         rows = await rows_of(where)
         assert rows["challenges"] == []
         assert [row[0] for row in rows["passkeys"]] == [bob.id]

@@ -484,6 +484,7 @@ async def test_what_is_no_second_factor_is_a_bad_request(nodes: Nodes, factor: A
 async def test_what_has_expired_is_purged(nodes: Nodes, where: str) -> None:
     """Tickets, and enrolments that nobody confirmed."""
     from strongroom.actions import sessions
+    from strongroom.actions.retention import Sweep
     from tests.support.populated_database import rows_of
 
     async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
@@ -493,7 +494,7 @@ async def test_what_has_expired_is_purged(nodes: Nodes, where: str) -> None:
         rows = await rows_of(where)
         assert (len(rows["one_time_codes"]), len(rows["login_tickets"])) == (2, 1)
         stage.clock.pass_(ENROLMENT_LIFETIME + MINUTE)
-        await database_of(stage.app).write_long(sessions.purge, 90)
+        await database_of(stage.app).write_long(sessions.purge_some, 90, Sweep())
         rows = await rows_of(where)
         assert (len(rows["one_time_codes"]), len(rows["login_tickets"])) == (1, 0)
 

@@ -16,7 +16,7 @@ from strongroom.server.routes import trash as routes_trash
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock, Open, Person, runs
-from tests.support.populated_database import alter, rows_of
+from tests.support.populated_database import rows_of
 from tests.support.postgres import postgres
 
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
@@ -309,40 +309,6 @@ async def test_one_large_document_is_no_stone_in_the_way(where: str, clock: Cloc
         sizes.append((await left(where))[:2])
     assert sizes == [(2, 3), (2, 2), (1, 2), (1, 1), (1, 0), (0, 0)]
     await db.close()
-
-
-@runs
-async def test_no_step_of_a_purge_reads_the_rows_of_earlier_steps(clock: Clock) -> None:
-    """On PostgreSQL, beside an open backup, which keeps the index entries of all that was purged meanwhile."""
-    where = postgres().fresh()
-    db = open_database(where, clock)
-    await settle_in(db, "a")
-    count = 3_000
-    numbers = f"FROM generate_series(1, {count}) AS n"
-    common = "user_id, uid, vault_uid, collection, data, created_at, updated_at, version"
-    await alter(
-        where, f"INSERT INTO documents ({common}, deleted_at) SELECT 'a', n, 'v', 'c', 'A', n, n, 1, n {numbers}"
-    )
-    await alter(
-        where, f"INSERT INTO versions ({common}, replaced_at) SELECT 'a', n, 'v', 'c', 'A', n, n, 0, n {numbers}"
-    )
-    await alter(where, f"UPDATE documents SET deleted_at = NULL WHERE updated_at > {count // 2}")
-    await alter(where, "VACUUM ANALYZE documents")
-    clock.pass_(2_000 * DAY)
-    backup = await connect(where)
-    await backup.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
-    await backup.fetchval("SELECT count(*) FROM documents")
-    sweep = retention.Sweep()
-    while await db.write_long(retention.purge_some, RetentionPolicy(1_000, 30), sweep):
-        pass
-    await db.close()  # PostgreSQL counts what a connection has read when it ends
-    await backup.execute("COMMIT")
-    read = "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = $1"
-    for index in ("documents_by_deletion", "versions_by_age"):
-        while (entries := await backup.fetchval(read, index)) < count // 2:  # noqa: ASYNC110 - another process counts
-            await asyncio.sleep(0.01)
-        assert entries < 4 * count
-    await backup.close()
 
 
 @runs

@@ -1,17 +1,27 @@
-"""What a step of a purge costs: pages and instructions of SQLite, counted and not timed."""
+"""What a step of a purge costs, counted and not timed: pages, instructions and entries of indexes that it reads."""
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import apsw
 import pytest
 
-from strongroom.store import open_database
+from strongroom.actions import retention, sessions
+from strongroom.model import RetentionPolicy
+from strongroom.store import Database, open_database
+from strongroom.store.postgres.connection import connect
 from strongroom.store.queries import documents, keyrings, versions
+from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
+from tests.conftest import Clock, runs
+from tests.support.populated_database import alter
+from tests.support.postgres import postgres
 from tests.support.rows import each_row
+from tests.support.sampling import rounds
 
 ROWS = 64
 FINDING = {
@@ -77,3 +87,122 @@ def test_a_step_does_not_read_the_content_of_what_it_finds(files: dict[int, Path
     """It knows the sizes without: else each step would read 64 rows, however large, in order to purge one of them."""
     small, large = (pages_read(path, FINDING[name]) for path in files.values())
     assert large < small + 4 * ROWS  # a page for each row that is looked at, not fifty
+
+
+COUNT = rounds(2_000, 20_000)
+ACCOUNT = """
+    INSERT INTO users (id, email, created_at, updated_at) VALUES ('a', 'a', 1, 1);
+    INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES ('a', 1, 0, 0);
+    INSERT INTO vaults (user_id, uid, name, version, created_at, updated_at) VALUES ('a', 'v', 'v', 1, 1, 1);
+    INSERT INTO documents (user_id, uid, vault_uid, collection, data, version, created_at, updated_at)
+    VALUES ('a', 'live', 'v', 'c', 'A', 1, 0, 0);
+    INSERT INTO sessions (user_id, id, generation, created_at, expires_at) VALUES ('a', 'live', 1, 1, 9000000000000000);
+"""
+_DOCUMENT = "user_id, uid, vault_uid, collection, data, version, created_at, updated_at"
+# What is purged: the index that leads to it, the table, the columns, and the values of row n, which has expired at n.
+EXPIRED = (
+    ("documents_by_deletion", "documents", f"{_DOCUMENT}, deleted_at", "'a', {n}, 'v', 'c', 'A', 2, n, n, n"),
+    ("versions_by_age", "versions", f"{_DOCUMENT}, replaced_at", "'a', 'live', 'v', 'c', 'A', n, n, n, n"),
+    (
+        "blob_versions_by_age",
+        "blob_versions",
+        "user_id, uid, version, data, updated_at, replaced_at",
+        "'a', 'v', n, 'A', n, n",
+    ),
+    (
+        "vault_changes_by_age",
+        "vault_changes",
+        "user_id, changed_at, vault_uid, kind, name, version",
+        "'a', n, 'v', 'blob', 'v', 1",
+    ),
+    (
+        "keyring_versions_by_age",
+        "keyring_versions",
+        "user_id, version, updated_at, replaced_at, keyring",
+        "'a', n, n, n, 'A'",
+    ),
+    (
+        "refresh_tokens_by_expiry",
+        "refresh_tokens",
+        "user_id, jti, session_id, generation, created_at, expires_at",
+        "'a', {n}, 'live', 1, n, n",
+    ),
+    ("sessions_by_expiry", "sessions", "user_id, id, generation, created_at, expires_at", "'a', {n}, 1, n, n"),
+    ("events_by_time", "events", "user_id, id, type, created_at, address, user_agent", "'a', {n}, 'login', n, '', ''"),
+    ("failures_by_time", "failures", "address, account, failed_at", "'', '', n"),
+    ("signups_by_time", "signups", "address, signed_up_at", "'', n"),
+    (
+        "invitations_by_expiry",
+        "invitations",
+        "uid, code_hash, created_at, expires_at, taken_emails",
+        "{n}, {n}, n, n, 0",
+    ),
+    (
+        "login_tickets_by_expiry",
+        "login_tickets",
+        "ticket_hash, user_id, password, created_at, expires_at",
+        "{n}, 'a', '', n, n",
+    ),
+    ("challenges_by_expiry", "challenges", "challenge_hash, purpose, created_at, expires_at", "{n}, '', n, n"),
+)
+
+
+def expired_rows(table: str, columns: str, values: str) -> str:
+    """A statement that adds the rows of a table."""
+    numbers = NUMBERS.replace(":count", str(COUNT))
+    return f"INSERT INTO {table} ({columns}) {numbers} SELECT {values.format(n='CAST(n AS TEXT)')} FROM numbers"
+
+
+async def purge(db: Database, sweep: retention.Sweep) -> bool:
+    """A step of each purge; whether there may be more to purge."""
+    short = await db.write_long(sessions.purge_some, 90, sweep)
+    return await db.write_long(retention.purge_some, RetentionPolicy(30, 30), sweep) or short
+
+
+@runs
+async def test_the_last_step_of_a_purge_costs_what_the_first_does(tmp_path: Path, clock: Clock) -> None:
+    """In instructions of SQLite's machine, table by table: they grow with the rows that a statement goes through."""
+    path = str(tmp_path / "vault.db")
+    db = open_database(path, clock)
+    await alter(path, ACCOUNT)
+    counted = itertools.count()
+    connection = cast("SqliteDatabase", db)._writer.connection
+    connection.set_progress_handler(lambda: next(counted) < 0, 50)
+    for index, *rows in EXPIRED:
+        await alter(path, expired_rows(*rows))
+        sweep, more, steps = retention.Sweep(), True, []
+        while more:
+            before = next(counted)
+            more = await purge(db, sweep)
+            steps.append(next(counted) - before)
+        full = steps[:-2]  # the last two find few rows or none
+        assert len(full) > 5, index
+        assert max(full) <= 1.5 * min(full), (index, steps)
+    await db.close()
+
+
+@runs
+async def test_no_step_of_a_purge_reads_the_rows_of_earlier_steps(clock: Clock) -> None:
+    """On PostgreSQL, beside an open backup, which keeps the index entries of all that was purged meanwhile."""
+    where = postgres().fresh()
+    db = open_database(where, clock)
+    await alter(where, ACCOUNT + "".join(f"{expired_rows(*rows)};" for _, *rows in EXPIRED))
+    await alter(where, "VACUUM ANALYZE")
+    await alter(where, f"ALTER DATABASE {where.split('?')[0].rsplit('/', 1)[1]} SET enable_seqscan = off")
+    backup = await connect(where)
+    await backup.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+    await backup.fetchval("SELECT count(*) FROM documents")
+    sweep = retention.Sweep()
+    while await purge(db, sweep):
+        pass
+    await db.close()  # PostgreSQL counts what a connection has read when it ends
+    await backup.execute("COMMIT")
+
+    async def read() -> dict[str, int]:
+        rows = await backup.fetch("SELECT indexrelname, idx_tup_read FROM pg_stat_user_indexes")
+        return {name: entries for name, entries in rows if name in [index for index, *_ in EXPIRED]}
+
+    while min((entries := await read()).values()) < COUNT:  # noqa: ASYNC110 - another process counts
+        await asyncio.sleep(0.01)
+    assert max(entries.values()) < 4 * COUNT, entries
+    await backup.close()

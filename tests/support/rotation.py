@@ -191,6 +191,7 @@ SLOW: Final = {
     "tests/store/test_lazy_driver.py": 7,
     "tests/store/test_migrations.py::test_killed_at_any_statement_and_started_again_it_finishes": 7,
     "tests/store/test_migrations.py::test_ten_nodes_may_start_at_once": 7,
+    "tests/store/test_purge_steps.py": 5,
     "tests/store/test_read_batches.py::test_many_reads_are_few_queries_and_each_has_its_own_row": 7,
     "tests/store/test_restore.py::": 7,
     "tests/sync/": 5,

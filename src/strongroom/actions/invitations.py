@@ -10,6 +10,7 @@ from strongroom.model import Invitation
 from strongroom.rules import DAY, INVITATION_DAYS, TAKEN_EMAILS
 
 if TYPE_CHECKING:
+    from strongroom.actions.retention import Sweep
     from strongroom.store import Tx
 
 
@@ -42,6 +43,6 @@ async def use(tx: Tx, code_hash: str, email: str, user_id: str) -> None:
         raise InvalidInvitation
 
 
-async def purge(tx: Tx) -> None:
-    """Delete invitations that were used, or have expired, some time ago."""
-    await store.invitations.purge(tx, tx.now - INVITATION_DAYS * DAY)
+async def purge_some(tx: Tx, sweep: Sweep) -> bool:
+    """Delete some invitations that were used, or have expired, some time ago; whether there may be more."""
+    return await sweep.delete(tx, store.invitations.purge, tx.now - INVITATION_DAYS * DAY)

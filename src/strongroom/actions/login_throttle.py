@@ -12,6 +12,7 @@ from strongroom.model import EventType
 from strongroom.rules import DAY, FAILURE_WINDOW, FAILURES_PER_ACCOUNT, FAILURES_PER_ADDRESS, HOUR
 
 if TYPE_CHECKING:
+    from strongroom.actions.retention import Sweep
     from strongroom.model import Origin
     from strongroom.store import Tx
 
@@ -124,10 +125,11 @@ async def record_signup(tx: Tx, address: str, limit: int) -> None:
     await store.signups.add(tx, address)
 
 
-async def purge(tx: Tx) -> None:
-    """Delete failures and registrations that are too old to count."""
-    await store.failures.purge(tx, tx.now - DAY)
-    await store.signups.purge(tx, tx.now - HOUR)
+async def purge_some(tx: Tx, sweep: Sweep) -> bool:
+    """Delete some failures and registrations that are too old to count; whether there may be more."""
+    return await sweep.delete(tx, store.failures.purge, tx.now - DAY) or await sweep.delete(
+        tx, store.signups.purge, tx.now - HOUR
+    )
 
 
 def _window(lately: int, limit: int) -> int:

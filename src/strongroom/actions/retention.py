@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from strongroom.store import Tx
 
     _Expired = Callable[[Tx, int, int, int], Awaitable[list[ExpiredRow]]]
+    _Purge = Callable[[Tx, int, int, int], Awaitable[list[int]]]
 
 ROWS: Final = 64  # in one transaction, at most
+SHORT_ROWS: Final = 256  # in one transaction, of those without ciphertext: sessions, tokens, log entries
 BYTES: Final = 1024 * 1024  # of ciphertext in one transaction, unless a single row is larger
 KEYRING_DAYS: Final = 90  # that a replaced keyring is retained
 CHANGES_DAYS: Final = 7  # at least, so that a client that reconnects to an event stream misses nothing
@@ -25,18 +27,35 @@ class Sweep:
     """Where one run of the purge is in each table.
 
     A step continues there, not at the oldest row: PostgreSQL keeps the index entries of purged rows as long as any
-    transaction that is older is open, such as that of a backup, and each step would read all of them again.
+    transaction that is older is open, such as that of a backup, and each step would read all of them again. A table in
+    which nothing was left is not read again in the same run.
     """
 
     def __init__(self) -> None:
-        self._reached: dict[_Expired, int] = {}
+        self._reached: dict[_Expired | _Purge, int] = {}
+        self._finished: set[_Expired | _Purge] = set()
 
     async def expired(self, tx: Tx, find: _Expired, before: int) -> list[ExpiredRow]:
         """The next expired rows of a table, as many as one transaction may purge at the most."""
+        if find in self._finished:
+            return []
         found = await find(tx, self._reached.get(find, 0), before, ROWS)
         if found:
             self._reached[find] = found[0].since
+        else:
+            self._finished.add(find)
         return found
+
+    async def delete(self, tx: Tx, purge: _Purge, before: int) -> bool:
+        """Delete rows of a table up to a time, as many as one transaction may; whether there may be more."""
+        if purge in self._finished:
+            return False
+        times = await purge(tx, self._reached.get(purge, 0), before, SHORT_ROWS)
+        if len(times) < SHORT_ROWS:
+            self._finished.add(purge)
+            return False
+        self._reached[purge] = min(times)
+        return True
 
 
 async def purge_some(tx: Tx, retention: RetentionPolicy, sweep: Sweep) -> bool:

@@ -24,6 +24,7 @@ from strongroom.rules import ENROLMENT_LIFETIME
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from strongroom.actions.retention import Sweep
     from strongroom.model import Actor, FactorProof, Login, Origin, Proof
     from strongroom.one_time_codes import SecretBox
     from strongroom.store import Tx
@@ -222,7 +223,8 @@ async def reset(tx: Tx, user_id: str, origin: Origin) -> bool:
     return had
 
 
-async def purge(tx: Tx) -> None:
-    """Delete tickets that have expired, and enrolments that were never confirmed."""
-    await store.tickets.purge(tx)
-    await store.second_factors.purge(tx, tx.now - ENROLMENT_LIFETIME)
+async def purge_some(tx: Tx, sweep: Sweep) -> bool:
+    """Delete some tickets that have expired, and enrolments that were never confirmed; whether there may be more."""
+    return await sweep.delete(tx, store.tickets.purge, tx.now) or await sweep.delete(
+        tx, store.second_factors.purge, tx.now - ENROLMENT_LIFETIME
+    )

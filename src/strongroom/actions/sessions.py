@@ -12,6 +12,7 @@ from strongroom.model import Actor, EventType, Login
 from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT, TICKETS_PER_ACCOUNT
 
 if TYPE_CHECKING:
+    from strongroom.actions.retention import Sweep
     from strongroom.credentials import Claims, TokenPair
     from strongroom.model import FactorProof, Origin, Session
     from strongroom.store import Tx
@@ -185,11 +186,17 @@ async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> 
     await events.record(tx, actor.user_id, EventType.SESSION_ENDED, origin)
 
 
-async def purge(tx: Tx, event_days: int) -> None:
-    """Delete what has expired: sessions, tokens, events, failures, invitations, tickets, enrolments, challenges."""
-    await store.sessions.purge(tx)
-    await store.events.purge(tx, tx.now - event_days * DAY)
-    await login_throttle.purge(tx)
-    await invitations.purge(tx)
-    await second_factors.purge(tx)
-    await store.challenges.purge(tx)
+async def purge_some(tx: Tx, event_days: int, sweep: Sweep) -> bool:
+    """Delete some of what has expired; whether there may be more, for the next call with the same sweep.
+
+    Sessions, tokens, events, failures, invitations, tickets, enrolments, challenges.
+    """
+    return (
+        await sweep.delete(tx, store.sessions.purge_tokens, tx.now)
+        or await sweep.delete(tx, store.sessions.purge, tx.now)
+        or await sweep.delete(tx, store.events.purge, tx.now - event_days * DAY)
+        or await login_throttle.purge_some(tx, sweep)
+        or await invitations.purge_some(tx, sweep)
+        or await second_factors.purge_some(tx, sweep)
+        or await sweep.delete(tx, store.challenges.purge, tx.now)
+    )

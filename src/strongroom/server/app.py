@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from strongroom import rules
 from strongroom.actions import retention, second_factors, sessions
@@ -28,6 +28,8 @@ from strongroom.server.routing import Router
 from strongroom.store import MissingParent
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from strongroom.model import ApiKey
     from strongroom.server.context import AppContext
     from strongroom.server.monitoring.shared_metrics import MetricsSlot
@@ -93,7 +95,7 @@ class App:
         """Background task: delete expired sessions and events, and purge what has passed its retention period."""
         while True:
             try:
-                await self.context.db.write_long(sessions.purge, self.context.settings.event_days)
+                await self._in_steps(sessions.purge_some, self.context.settings.event_days)
                 await self.purge()
                 await self.context.db.truncate_log()
             except Refusal:
@@ -103,11 +105,15 @@ class App:
             await asyncio.sleep(_PURGE_SECONDS)
 
     async def purge(self) -> None:
-        """Purge all that has passed its retention period, in small steps with pauses between them."""
+        """Purge all that has passed its retention period."""
+        await self._in_steps(retention.purge_some, self.context.retention)
+
+    async def _in_steps(self, purge_some: Callable[..., Awaitable[bool]], policy: Any) -> None:
+        """Purge in small transactions, with pauses between them, until nothing is left."""
         sweep = retention.Sweep()
         while True:
             began = time.monotonic()
-            if not await self.context.db.write_long(retention.purge_some, self.context.retention, sweep):
+            if not await self.context.db.write_long(purge_some, policy, sweep):
                 return
             await asyncio.sleep(_PURGE_PAUSE * (time.monotonic() - began))
 

@@ -49,6 +49,22 @@ def _values_of(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...
     return lambda given: tuple(given[name] for name in names)
 
 
+def delete_earliest(table: str, time: str, condition: str = "TRUE") -> Sql:
+    """Delete the earliest rows with a time from `:reached` to `:before`, at most `:limit`; it returns their times.
+
+    PostgreSQL may meet a row that was renewed since it was found: its time is compared again, and it stays. The sum
+    keeps the planner from going through the index for that, and through every entry of rows that are deleted already.
+    """
+    found = f"FROM {table} WHERE {condition} AND {time} BETWEEN :reached AND :before ORDER BY {time} LIMIT :limit"
+    return Sql(
+        sqlite=f"DELETE FROM {table} WHERE rowid IN (SELECT rowid {found}) RETURNING {time}",
+        postgres=f"""
+            DELETE FROM {table} WHERE ctid = ANY (ARRAY(SELECT ctid {found})) AND {time} + 0 <= :before
+            RETURNING {time}
+        """,
+    )
+
+
 def columns(kind: type[Struct]) -> str:
     """A struct's fields as a list of columns: rows come back in the order in which the struct takes them."""
     return ", ".join(kind.__struct_fields__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store.statement import ALL, Sql
+from strongroom.store.statement import ALL, Sql, delete_earliest
 
 if TYPE_CHECKING:
     from strongroom.model import Purpose
@@ -30,7 +30,7 @@ _TAKE = Sql("""
        AND coalesce(user_id, '') = :user_id
 """)
 _CLEAR = Sql("DELETE FROM challenges WHERE user_id = :user_id")
-_PURGE = Sql("DELETE FROM challenges WHERE expires_at <= :now")
+_PURGE = delete_earliest("challenges", "expires_at")
 
 
 async def add(
@@ -76,6 +76,6 @@ async def clear(tx: Tx, user_id: str) -> None:
     await tx.run(_CLEAR, user_id=user_id)
 
 
-async def purge(tx: Tx) -> None:
-    """Delete what has expired."""
-    await tx.run(_PURGE, now=tx.now)
+async def purge(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some that expired from `reached` to this timestamp; when they did."""
+    return await tx.all(int, _PURGE, reached=reached, before=before, limit=limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.model import Event, Origin
-from strongroom.store.statement import Sql, columns
+from strongroom.store.statement import Sql, columns, delete_earliest
 
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
@@ -22,7 +22,7 @@ _TRIM = Sql("""
     DELETE FROM events WHERE user_id = :user_id AND type = :type AND id <= (
         SELECT id FROM events WHERE user_id = :user_id AND type = :type ORDER BY id DESC LIMIT 1 OFFSET :keep)
 """)
-_PURGE = Sql("DELETE FROM events WHERE created_at <= :before")
+_PURGE = delete_earliest("events", "created_at")
 
 
 async def add(tx: Tx, user_id: str, event_id: str, kind: str, origin: Origin, keep: int) -> None:
@@ -44,6 +44,6 @@ async def newest(tx: Tx, user_id: str, before: str, limit: int) -> list[Event]:
     return await tx.all(Event, _NEWEST, user_id=user_id, before=before, limit=limit)
 
 
-async def purge(tx: Tx, before: int) -> None:
-    """Delete the events from before this timestamp."""
-    await tx.run(_PURGE, before=before)
+async def purge(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some events from `reached` to this timestamp; their times."""
+    return await tx.all(int, _PURGE, reached=reached, before=before, limit=limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store.statement import Sql
+from strongroom.store.statement import Sql, delete_earliest
 
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
@@ -28,7 +28,7 @@ _COUNT_OF_ADDRESS = Sql("SELECT count(*) FROM failures WHERE address = :address 
 _CLEAR = Sql("DELETE FROM failures WHERE address = :address AND account = :account")
 _CLEAR_ACCOUNT = Sql("DELETE FROM failures WHERE account = :account")
 _CLEAR_ADDRESS = Sql("DELETE FROM failures WHERE address = :address")
-_PURGE = Sql("DELETE FROM failures WHERE failed_at <= :before")
+_PURGE = delete_earliest("failures", "failed_at")
 
 
 async def lock_address(tx: Tx, address: str) -> None:
@@ -80,6 +80,6 @@ async def clear_address(tx: Tx, address: str) -> int:
     return await tx.run(_CLEAR_ADDRESS, address=address)
 
 
-async def purge(tx: Tx, before: int) -> None:
-    """Delete what is too old to count."""
-    await tx.run(_PURGE, before=before)
+async def purge(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some from `reached` to this timestamp; their times."""
+    return await tx.all(int, _PURGE, reached=reached, before=before, limit=limit)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from strongroom.model import Invitation
-from strongroom.store.statement import Sql
+from strongroom.store.statement import Sql, delete_earliest
 
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
@@ -29,7 +29,7 @@ _IS_USABLE = Sql(f"SELECT 1 FROM invitations WHERE {_USABLE}")
 _COUNT_TAKEN = Sql(f"UPDATE invitations SET taken_emails = taken_emails + 1 WHERE {_USABLE}")
 _USE = Sql(f"UPDATE invitations SET used_at = :now, expires_at = :now, used_by = :user_id WHERE {_USABLE}")
 _REVOKE = Sql("DELETE FROM invitations WHERE uid = :uid AND used_at IS NULL")
-_PURGE = Sql("DELETE FROM invitations WHERE expires_at <= :before")
+_PURGE = delete_earliest("invitations", "expires_at")
 
 
 async def insert(tx: Tx, invitation: Invitation, code_hash: str) -> None:
@@ -62,6 +62,6 @@ async def revoke(tx: Tx, uid: str) -> bool:
     return await tx.run(_REVOKE, uid=uid) > 0
 
 
-async def purge(tx: Tx, before: int) -> None:
-    """Delete the invitations that were used, or have expired, before this timestamp."""
-    await tx.run(_PURGE, before=before)
+async def purge(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some invitations that were used or expired from `reached` to this timestamp; when."""
+    return await tx.all(int, _PURGE, reached=reached, before=before, limit=limit)

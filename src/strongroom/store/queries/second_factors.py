@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from strongroom.model import OneTimeCode
-from strongroom.store.statement import Sql, columns
+from strongroom.store.statement import Sql, columns, delete_earliest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,7 +56,7 @@ _RESEAL = Sql("""
      WHERE user_id = :user_id AND confirmed = :confirmed AND sealed = :before
 """)
 _DELETE = Sql("DELETE FROM one_time_codes WHERE user_id = :user_id AND confirmed = :confirmed")
-_PURGE = Sql("DELETE FROM one_time_codes WHERE confirmed = 0 AND created_at <= :before")
+_PURGE = delete_earliest("one_time_codes", "created_at", "confirmed = 0")
 _ADD_RECOVERY = Sql("INSERT INTO recovery_codes (user_id, code_hash) VALUES (:user_id, :code_hash)")
 _HAS_RECOVERY = Sql("SELECT 1 FROM recovery_codes WHERE user_id = :user_id AND code_hash = :code_hash")
 _COUNT_RECOVERY = Sql("SELECT count(*) FROM recovery_codes WHERE user_id = :user_id")
@@ -140,6 +140,6 @@ async def use_recovery_code(tx: Tx, user_id: str, code_hash: str) -> bool:
     return await tx.run(_USE_RECOVERY, user_id=user_id, code_hash=code_hash) > 0
 
 
-async def purge(tx: Tx, before: int) -> None:
-    """Delete enrolments that were begun before this timestamp and never confirmed."""
-    await tx.run(_PURGE, before=before)
+async def purge(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some enrolments that began from `reached` to this timestamp and were never confirmed; when."""
+    return await tx.all(int, _PURGE, reached=reached, before=before, limit=limit)

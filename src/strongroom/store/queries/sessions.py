@@ -9,7 +9,7 @@ from msgspec import Struct
 from strongroom.model import Origin, Session
 from strongroom.store.queries.accounts import of_open_accounts
 from strongroom.store.session_check import SessionCheck
-from strongroom.store.statement import ALL, Sql, columns
+from strongroom.store.statement import ALL, Sql, columns, delete_earliest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,8 +69,8 @@ _SUPERSEDE = Sql("""
      WHERE user_id = :user_id AND session_id = :session_id AND generation < :generation AND superseded_at IS NULL
 """)
 _END = Sql("DELETE FROM sessions WHERE user_id = :user_id AND id = :id")
-_PURGE_TOKENS = Sql("DELETE FROM refresh_tokens WHERE expires_at <= :now")
-_PURGE_SESSIONS = Sql("DELETE FROM sessions WHERE expires_at <= :now")
+_PURGE_TOKENS = delete_earliest("refresh_tokens", "expires_at")
+_PURGE = delete_earliest("sessions", "expires_at")
 
 
 async def open_(
@@ -177,7 +177,14 @@ async def end_others(tx: Tx, user_id: str, session_id: str) -> int:
     return await tx.run(_END_OTHERS, user_id=user_id, id=session_id)
 
 
-async def purge(tx: Tx) -> None:
-    """Delete what has expired: its signature is refused before it would be looked up."""
-    await tx.run(_PURGE_TOKENS, now=tx.now)
-    await tx.run(_PURGE_SESSIONS, now=tx.now)
+async def purge_tokens(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some refresh tokens that expired from `reached` to this timestamp; when they did."""
+    return await tx.all(int, _PURGE_TOKENS, reached=reached, before=before, limit=limit)
+
+
+async def purge(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some sessions that expired from `reached` to this timestamp; when they did.
+
+    Their signatures are refused before they would be looked up. The tokens of a session expire no later than it does.
+    """
+    return await tx.all(int, _PURGE, reached=reached, before=before, limit=limit)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from strongroom.store.statement import Sql
+from strongroom.store.statement import Sql, delete_earliest
 
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
@@ -14,7 +14,7 @@ _NTH = Sql("""
     SELECT signed_up_at FROM signups WHERE address = :address AND signed_up_at > :after
      ORDER BY signed_up_at DESC LIMIT 1 OFFSET :skip
 """)
-_PURGE = Sql("DELETE FROM signups WHERE signed_up_at <= :before")
+_PURGE = delete_earliest("signups", "signed_up_at")
 
 
 async def add(tx: Tx, address: str) -> None:
@@ -28,6 +28,6 @@ async def nth(tx: Tx, address: str, after: int, n: int) -> int | None:
     return timestamp
 
 
-async def purge(tx: Tx, before: int) -> None:
-    """Delete what is too old to count."""
-    await tx.run(_PURGE, before=before)
+async def purge(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some from `reached` to this timestamp; their times."""
+    return await tx.all(int, _PURGE, reached=reached, before=before, limit=limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom.model import Login, Ticket
-from strongroom.store.statement import ALL, Sql, columns
+from strongroom.store.statement import ALL, Sql, columns, delete_earliest
 
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
@@ -30,7 +30,7 @@ _TAKE = Sql(f"""
     DELETE FROM login_tickets WHERE ticket_hash = :ticket_hash AND expires_at > :now RETURNING {columns(Ticket)}
 """)
 _CLEAR = Sql("DELETE FROM login_tickets WHERE user_id = :user_id")
-_PURGE = Sql("DELETE FROM login_tickets WHERE expires_at <= :now")
+_PURGE = delete_earliest("login_tickets", "expires_at")
 
 
 async def insert(
@@ -73,6 +73,6 @@ async def clear(tx: Tx, user_id: str) -> None:
     await tx.run(_CLEAR, user_id=user_id)
 
 
-async def purge(tx: Tx) -> None:
-    """Delete what has expired."""
-    await tx.run(_PURGE, now=tx.now)
+async def purge(tx: Tx, reached: int, before: int, limit: int) -> list[int]:
+    """Delete some that expired from `reached` to this timestamp; when they did."""
+    return await tx.all(int, _PURGE, reached=reached, before=before, limit=limit)
