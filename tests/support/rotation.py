@@ -178,7 +178,6 @@ SLOW: Final = {
     "tests/server/test_timestamps.py::test_the_machines_clock_may_jump": 4,
     "tests/server/test_tracing.py": 7,
     "tests/server/test_trash.py::test_its_owner_empties_the_trash": 7,
-    "tests/server/test_trash.py::test_no_step_of_a_purge_reads_the_rows_of_earlier_steps": 7,
     "tests/server/test_trash.py::test_no_transaction_throws_away_much": 7,
     "tests/server/test_usage_and_quotas.py::test_counts_are_exact_whatever_happens": 7,
     "tests/server/test_vault_history.py::test_a_page_is_bounded": 7,
