@@ -140,6 +140,38 @@ process.serve(lambda: None)
 """
 
 
+CLOCK = """
+import sys, time
+from pathlib import Path
+from strongroom.agent import process
+real = time.time
+time.time = lambda: real() + float(Path(sys.argv[1]).read_text())
+process.serve(lambda: None)
+"""
+
+
+@pytest.mark.production_hashing  # agents that are true starts hash so
+def test_a_clock_that_is_set_does_not_move_the_lock(person: Person, tmp_path: Path) -> None:
+    """Set an hour on, it does not lock early; set an hour back, it still locks when unused, and changes are sent."""
+    person.add("GitHub", "hunter2")
+    person.said("sync")
+    person.lock()
+    clock = tmp_path / "clock"
+    clock.write_text("0")
+    with subprocess.Popen([sys.executable, "-c", CLOCK, str(clock)], env=person.environment()) as agent:
+        until((person.home / "agent.sock").exists, "the agent to listen")
+        person.unlock("--lock-after", "30m")
+        clock.write_text("3600")
+        assert person.said("get", "GitHub") == "hunter2\n"
+        clock.write_text("-3600")
+        person.add("GitLab", "hunter3")
+        person.said("sync")
+        assert person.json("status")["pending"] == 0
+        person.unlock("--lock-after", "1s")
+        assert agent.wait(60) == 0
+    assert "not used" in (person.home / "agent.log").read_text()
+
+
 @pytest.mark.production_hashing  # agents that are true starts hash so
 def test_it_locks_when_the_machine_was_asleep(person: Person, tmp_path: Path) -> None:
     """The clock of this test says how long: a moment is no sleep, and some seconds are."""

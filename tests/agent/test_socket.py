@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -190,6 +191,39 @@ def test_two_starts_at_once_make_one_agent(person: Person) -> None:
         out, _ = one.communicate(f"{PASSWORD}\n", timeout=60)
         assert (one.returncode, out.startswith("Unlocked")) == (0, True)
     assert person.json("status")["locked"] is False
+
+
+def test_a_start_waits_for_an_agent_that_begins_or_ends(person: Person) -> None:
+    """One that has the lock and does not listen yet, or no more: the command goes on when that one is gone."""
+    person.lock()
+    place = person.home / "agent.lock"
+    command = [sys.executable, "-m", "strongroom", "unlock", "--password", "-"]
+    with place.open() as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        one = processes.Popen(
+            command,
+            env=person.environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert one.stdin is not None
+        one.stdin.write(f"{PASSWORD}\n")
+        one.stdin.flush()
+        until(lambda: one.poll() is not None or opened_elsewhere(place), "the new agent to meet the lock")
+    out, said = one.communicate(timeout=60)
+    assert (one.returncode, out.startswith("Unlocked"), said) == (0, True, "")
+
+
+def opened_elsewhere(place: Path) -> bool:
+    """Whether another process has a file open."""
+    with suppress(OSError):
+        for link in Path("/proc").glob("[0-9]*/fd/*"):
+            with suppress(OSError):
+                if link.parts[2] != str(os.getpid()) and link.readlink() == place:
+                    return True
+    return False
 
 
 @pytest.mark.production_hashing  # agents that are true starts hash so

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 from strongroom.agent import paths
-from strongroom.agent.connection import address
+from strongroom.agent.connection import address, is_running
 from strongroom.agent.conversation import Conversation
 from strongroom.agent.log import Log
 from strongroom.agent.operations import LOCAL, Operation, Operations
@@ -34,6 +34,8 @@ _WITHOUT_KEYS: Final = 60.0  # seconds that an agent without keys waits for some
 _TICK: Final = 0.5
 _ASLEEP: Final = 2.0  # seconds by which the clocks differ after a suspend
 _TO_CLOSE: Final = 1.0  # seconds to save what is to be saved before the end
+_TO_BEGIN_OR_END: Final = 10.0  # seconds in which another agent listens, or is gone
+_BETWEEN_LOOKS: Final = 0.01
 _WORKERS: Final = 4
 
 
@@ -217,18 +219,26 @@ def asleep() -> float:
 
 @contextlib.contextmanager
 def _only_one() -> Any:
-    """Hold the lock of the one agent of this user. The operating system frees it when the process ends."""
+    """Hold the lock of the one agent of this user. The operating system frees it when the process ends.
+
+    An agent that has the lock and does not listen is about to listen, or about to end: then this one takes its place.
+    """
     import fcntl
 
     try:
         held = os.open(paths.lock(), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise paths.unusable(f"The file {paths.lock()} cannot be used", error) from None
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(held)
-        raise Failed("running", "An agent of this user runs already.") from None
+    deadline = time.monotonic() + _TO_BEGIN_OR_END
+    while True:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            if is_running() or time.monotonic() > deadline:
+                os.close(held)
+                raise Failed("running", "An agent of this user runs already.") from None
+        time.sleep(_BETWEEN_LOOKS)
     yield
     os.close(held)
 
