@@ -16,7 +16,8 @@ DAYS = 88  # after which every row of a sample had its turn
 ENGINES = ("sqlite", "postgres")
 # Entries of tests that have twins, by how many days pass from one turn to the next: files, and tests with own turns.
 ENTRIES = {
-    1: "tests/cli/test_a.py::",
+    1: "tests/server/test_a.py::",
+    2: "tests/operating/",
     3: "tests/security/test_matrix.py::test_the_whole_matrix",
     4: "tests/cli/test_invite.py",
     5: "tests/cli/test_database.py",
