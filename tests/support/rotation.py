@@ -236,7 +236,7 @@ TWINS: Final = {
 
 
 LAST: Final = len(SLOW)
-_SEED: Final = 183  # of the hash that spreads tests over days: with this one no day takes much longer than another
+_SEED: Final = 46
 _PLACES: Final = {name: at for at, name in enumerate(SLOW)}
 
 
@@ -248,7 +248,7 @@ def on_other_days(names: Iterable[str], day: int = int(DAY)) -> set[str]:
 
 def is_file_of_another_day(path: str, day: int = int(DAY)) -> bool:
     """Whether no test of this file has its turn today."""
-    return (day + _PLACES.get(path, 0)) % SLOW.get(path, 1) != 0
+    return (day + _hash(path)) % SLOW.get(path, 1) != 0
 
 
 def rank(name: str) -> int:
@@ -258,11 +258,15 @@ def rank(name: str) -> int:
 
 def _is_of_today(name: str, given: set[str], day: int) -> bool:
     """A slow test has its turn once in so many days; of two twins the one has this turn, and the other the next."""
-    both = sorted(_twins(name) & given)
-    number, entry = zlib.crc32(both[0].encode(), _SEED), _entry(name)
-    own = 0 if entry.endswith(".py") else number
-    turn, of_turn = divmod(day + _PLACES.get(entry, 0) + own, SLOW.get(entry, 1))
+    twins, entry = sorted(_twins(name)), _entry(name)
+    both, number = [one for one in twins if one in given], _hash(twins[0])
+    turn, of_turn = divmod(day + (_hash(entry) if entry.endswith(".py") else number), SLOW.get(entry, 1))
     return of_turn == 0 and both[(turn + number // 8) % len(both)] == name
+
+
+def _hash(text: str) -> int:
+    """A number that spreads tests and files over days: with this seed, no day takes much longer than another."""
+    return zlib.crc32(text.encode(), _SEED)
 
 
 def _entry(name: str) -> str:
