@@ -58,7 +58,7 @@ def browser() -> Iterator[Browser]:
     if program is None:
         pytest.skip("Chromium is not installed (Debian's package is chromium)")
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
-        words = ["--disable-dev-shm-usage", f"--host-resolver-rules=MAP {ANOTHER_MACHINE} 127.0.0.1"]
+        words = ["--disable-gpu", "--disable-dev-shm-usage", f"--host-resolver-rules=MAP {ANOTHER_MACHINE} 127.0.0.1"]
         options: dict[str, Any] = {"args": words, "chromium_sandbox": os.geteuid() != 0}
         found = playwright.chromium.launch(executable_path=program, env={**os.environ, "HOME": home}, **options)
         try:
