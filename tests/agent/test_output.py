@@ -32,12 +32,14 @@ def _items(ada: Person) -> None:
     ids=" ".join,
 )
 def test_a_full_disk_is_told(ada: Person, words: list[str]) -> None:
-    """With the exit code 1, and in one sentence."""
-    with Path("/dev/full").open("wb") as full:
-        done = subprocess.run(
-            [*STRONGROOM, *words], env=ada.environment(), stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    assert (done.returncode, done.stderr) == (1, FULL)
+    """With the exit code 1, and in one sentence, whether Python buffers what is written or not."""
+    for unbuffered in ("", "1"):
+        environment = ada.environment(PYTHONUNBUFFERED=unbuffered)
+        with Path("/dev/full").open("wb") as full:
+            done = subprocess.run(
+                [*STRONGROOM, *words], env=environment, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            )
+        assert (done.returncode, done.stderr) == (1, FULL)
 
 
 @pytest.mark.production_hashing  # the agent is a true start, with a limit of its own

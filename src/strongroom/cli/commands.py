@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from importlib import import_module
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from strongroom._version import __version__
 from strongroom.agent.protection import protect_memory
@@ -47,6 +48,14 @@ class _Version(argparse.Action):
         parser.exit()
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser that fails where its help cannot be written; argparse passes over that."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        if message:
+            terminal.write_text(file or sys.stderr, message)
+
+
 class _Menu(argparse.RawDescriptionHelpFormatter):
     """Help without the long list of commands in its usage: the two groups below have it."""
 
@@ -79,7 +88,7 @@ def main(words: Sequence[str]) -> int:
 def _run(words: Sequence[str]) -> int:
     chosen = next((word for word in words if not word.startswith("-")), None)  # no option before it takes a value
     group = _group_of(chosen, words)
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="strongroom",
         description=f"End-to-end encrypted storage, which the operator of its server cannot read.\n\n{_menu()}",
         epilog="'strongroom COMMAND --help' explains a command.",

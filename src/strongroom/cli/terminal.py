@@ -58,17 +58,18 @@ def show_all_characters() -> None:
 
 def print_line(text: str) -> None:
     """Print a line to standard output."""
-    _print(sys.stdout, text)
+    write_text(sys.stdout, text + "\n")
 
 
 def print_error(text: str) -> None:
     """Print an error or a warning to standard error."""
-    _print(sys.stderr, f"strongroom: {text}")
+    write_text(sys.stderr, f"strongroom: {text}\n")
 
 
-def _print(stream: TextIO, text: str) -> None:
+def write_text(stream: TextIO, text: str) -> None:
+    """Write a text to standard output or standard error; raise CommandFailed where it cannot be written."""
     with _writing(stream):
-        stream.write(text + "\n")
+        stream.write(text)
         stream.flush()
 
 
@@ -105,7 +106,7 @@ def exit_when_output_closes() -> Iterator[None]:
         raise _exit_silently() from None
     finally:
         try:
-            sys.stdout.flush()  # what argparse printed
+            sys.stdout.flush()  # what a library printed
         except BrokenPipeError:
             raise _exit_silently() from None
         except OSError as error:
