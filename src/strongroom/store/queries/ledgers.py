@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 
 from strongroom.model import Usage
@@ -43,7 +44,14 @@ _BEGIN = Sql(f"""
 _CORRECT = Sql("""
     UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes WHERE user_id = :user_id
 """)
-_LOCK = Sql("UPDATE ledgers SET clock = clock WHERE user_id = :user_id")
+# Without an update: PostgreSQL would keep what each of them replaces. SQLite has one writer, and nothing to lock.
+_LOCK = Sql(
+    sqlite="SELECT 1",
+    postgres="""
+        SELECT 1 FROM ledgers WHERE user_id = ANY (ARRAY(SELECT jsonb_array_elements_text(:user_ids::jsonb)))
+         ORDER BY user_id FOR NO KEY UPDATE
+    """,
+)
 _CLOCK = Sql("SELECT clock FROM ledgers WHERE user_id = :user_id")
 _USAGE = Sql("""
     SELECT documents, bytes,
@@ -67,7 +75,7 @@ async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
 
 async def lock(tx: Tx, user_ids: Iterable[str]) -> None:
     """Lock these accounts until commit, always in the same order, without advancing their clocks."""
-    await tx.each(_LOCK, [{"user_id": user_id} for user_id in sorted(set(user_ids))], by=("user_id",))
+    await tx.all(int, _LOCK, user_ids=msgspec.json.encode(sorted(set(user_ids))).decode())
 
 
 async def usage(tx: Tx, user_id: str) -> Usage:

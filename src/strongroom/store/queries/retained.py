@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import to_builtins
+import msgspec
 
 from strongroom.model import RETAINED_ROW_BYTES
 from strongroom.store.statement import Sql
@@ -17,33 +17,43 @@ if TYPE_CHECKING:
 
 _OF_ACCOUNT = Sql("SELECT CAST(coalesce(sum(kept), 0) AS BIGINT) FROM vaults WHERE user_id = :user_id")
 _ADD = Sql("UPDATE vaults SET kept = kept + :size WHERE user_id = :user_id AND uid = :uid")
-_VERSION = f"octet_length(v.data) + coalesce(octet_length(v.hmac), 0) + {RETAINED_ROW_BYTES}"
-_VAULT_OF_DOCUMENT = "(SELECT vault_uid FROM documents WHERE user_id = :user_id AND uid = :uid)"
+_AT = "CAST(due.value ->> 2 AS BIGINT)"
+_VERSION = f"octet_length({{0}}.data) + coalesce(octet_length({{0}}.hmac), 0) + {RETAINED_ROW_BYTES}"
 
 
-def _subtract(size: str, vault: str) -> Sql:
-    """Subtract a size from what is counted for a vault, which is never below zero."""
-    update = f"""
-        UPDATE vaults SET kept = {{}}(kept - coalesce(({size}), 0), 0) WHERE user_id = :user_id AND uid = {vault}
+def _subtract(table: str, size: str, vault: str, condition: str) -> Sql:
+    """Subtract the sizes of rows from what is counted for their vaults, which is never below zero.
+
+    The parameter is a JSON list: a vault is updated once for all of its rows. With an update for each, PostgreSQL would
+    go through all that earlier ones left, as long as an older transaction is open.
     """
-    return Sql(sqlite=update.format("max"), postgres=update.format("greatest"))
+    update = f"""
+        UPDATE vaults SET kept = {{least}}(kept - freed.size, 0)
+          FROM (SELECT x.user_id, {vault} AS uid, CAST(sum({size}) AS BIGINT) AS size FROM {{rows}}
+                 GROUP BY x.user_id, {vault}) AS freed
+         WHERE vaults.user_id = freed.user_id AND vaults.uid = freed.uid
+    """
+    found = f"{table} AS x WHERE x.user_id = due.value ->> 0 AND x.uid = due.value ->> 1 AND {condition}"
+    by_key = f"CROSS JOIN LATERAL (SELECT * FROM {found} OFFSET 0) AS x"  # row by row, whatever the planner knows
+    return Sql(
+        sqlite=update.format(least="max", rows=f"json_each(:due) AS due CROSS JOIN {found}"),
+        postgres=update.format(least="greatest", rows=f"jsonb_array_elements(:due::jsonb) AS due (value) {by_key}"),
+    )
 
 
 _TRASH = _subtract(
-    f"""SELECT octet_length(d.data) + coalesce(octet_length(d.hmac), 0) + {RETAINED_ROW_BYTES}
-             + coalesce((SELECT sum({_VERSION}) FROM versions AS v WHERE v.user_id = :user_id AND v.uid = :uid), 0)
-          FROM documents AS d WHERE d.user_id = :user_id AND d.uid = :uid
-           AND (d.deleted_at = :at OR d.updated_at = :at) AND d.deleted_at IS NOT NULL AND d.purged_at IS NULL""",
-    _VAULT_OF_DOCUMENT,
+    "documents",
+    f"""{_VERSION.format("x")} + coalesce(
+        (SELECT sum({_VERSION.format("v")}) FROM versions AS v WHERE v.user_id = x.user_id AND v.uid = x.uid), 0)""",
+    "x.vault_uid",
+    f"(x.deleted_at = {_AT} OR x.updated_at = {_AT}) AND x.deleted_at IS NOT NULL AND x.purged_at IS NULL",
 )
-_VERSIONS = _subtract(
-    f"SELECT {_VERSION} FROM versions AS v WHERE v.user_id = :user_id AND v.uid = :uid AND v.version = :at",
-    _VAULT_OF_DOCUMENT,
-)
+_VERSIONS = _subtract("versions", _VERSION.format("x"), "x.vault_uid", f"x.version = {_AT}")
 _BLOBS = _subtract(
-    f"""SELECT octet_length(b.data) + coalesce(octet_length(b.salt), 0) + {RETAINED_ROW_BYTES}
-          FROM blob_versions AS b WHERE b.user_id = :user_id AND b.uid = :uid AND b.version = :at""",
-    ":uid",
+    "blob_versions",
+    f"octet_length(x.data) + coalesce(octet_length(x.salt), 0) + {RETAINED_ROW_BYTES}",
+    "x.uid",
+    f"x.version = {_AT}",
 )
 
 
@@ -60,14 +70,18 @@ async def add(tx: Tx, user_id: str, vault_uid: str, size: int) -> None:
 
 async def subtract_trash(tx: Tx, due: Sequence[ExpiredRow]) -> None:
     """Subtract the size of tombstones and their versions, which are about to be purged."""
-    await tx.each(_TRASH, [to_builtins(one) for one in due], by=("user_id",))
+    await tx.run(_TRASH, due=_listed(due))
 
 
 async def subtract_versions(tx: Tx, due: Sequence[ExpiredRow]) -> None:
     """Subtract the size of versions of documents, which are about to be dropped."""
-    await tx.each(_VERSIONS, [to_builtins(one) for one in due], by=("user_id",))
+    await tx.run(_VERSIONS, due=_listed(due))
 
 
 async def subtract_blobs(tx: Tx, due: Sequence[ExpiredRow]) -> None:
     """Subtract the size of versions of blobs, which are about to be dropped."""
-    await tx.each(_BLOBS, [to_builtins(one) for one in due], by=("user_id",))
+    await tx.run(_BLOBS, due=_listed(due))
+
+
+def _listed(due: Sequence[ExpiredRow]) -> str:
+    return msgspec.json.encode([(one.user_id, one.uid, one.at) for one in due]).decode()
