@@ -187,13 +187,20 @@ export async function unpack(): Promise<void> {
   (await done(request)).close();
 }
 
-/** The records with kept contents, and where they lie; with `change`, they are written as it makes them. */
-async function boxes(change?: (records: { box: Uint8Array }[]) => void): Promise<number> {
+/** Look at the records with kept contents; how many there are. They are written as `look` leaves them, where `isChange`. */
+async function boxes(look?: (records: { box: Uint8Array }[]) => void, isChange = true): Promise<number> {
   const { storage } = localOf(here()).store;
   const found = (await storage.list("facts")).filter((one) => typeof one === "object") as { vault: string; uid: string; box: Uint8Array }[];
-  change?.(found);
-  if (change) await storage.write(found.map((one) => [["facts", one.vault, one.uid], one]));
+  look?.(found);
+  if (look && isChange) await storage.write(found.map((one) => [["facts", one.vault, one.uid], one]));
   return found.length;
+}
+
+/** The boxes with kept contents, in hexadecimal. */
+export async function sealed(): Promise<string[]> {
+  const found: string[] = [];
+  await boxes((records) => found.push(...records.map(({ box }) => Array.from(box, (byte) => byte.toString(16)).join(""))), false);
+  return found;
 }
 
 /** The number of boxes with kept contents, once it is this. */

@@ -160,6 +160,49 @@ def test_contents_that_were_opened_are_kept_for_the_next_start(
         assert fifth.call("boxed", 0) == 0
 
 
+@pytest.mark.parametrize("what", ["vault", "account"])
+def test_kept_contents_are_those_of_the_newest_keys(server: Server, browser: tuple[Page, str], what: str) -> None:
+    """After a rotation, nothing old is shown and nothing is missing; contents are kept again under the new keys."""
+    page, url = browser
+    email, address, many = unique_email(), f"http://localhost:{server.port}", 20
+    with Client(address) as client:
+        client.register(email, PASSWORD)
+        notes = client.vault("v", create=True).collection("notes")
+        made = [one.document for one in notes.create_many(f"note {number}" for number in range(many))]
+        first = Tab(page, url, "replica")
+        first.call("begin", address, email, PASSWORD, "")
+        first.call("sync")
+        first.call("live")
+        assert len(first.call("shown", many)) == many
+        assert first.call("boxed", 1) == 1
+        before = first.call("sealed")
+        first.crash()
+        if what == "vault":
+            client.vault("v").rotate()
+        else:
+            client.rotate_keys(PASSWORD)
+        notes = client.vault("v").collection("notes")
+        notes.replace(notes.get(made[0].uid), "changed")
+        notes.delete(notes.get(made[1].uid))
+    expected = sorted(["changed", *(f"note {number}" for number in range(2, many))])
+    second = Tab(page, url, "replica")
+    second.call("begin", address, email, PASSWORD, "")
+    second.call("sync")
+    second.call("counted")
+    second.call("live")
+    assert sorted(second.call("shown", many - 1)) == expected
+    assert second.call("counted")["verify"] >= many - 1  # every row is one of the new key
+    until(lambda: second.call("sealed") != before, "contents are kept anew")
+    assert second.call("boxed", 1) == 1
+    second.crash()
+    third = Tab(page, url, "replica")
+    third.call("begin", address, email, PASSWORD, "")
+    third.call("counted")
+    third.call("live")
+    assert sorted(third.call("shown", many - 1)) == expected
+    assert third.call("counted").get("verify", 0) < many / 2
+
+
 def test_a_transaction_that_the_browser_aborts(server: Server, browser: tuple[Page, str]) -> None:
     """The sync fails, nothing is half written, the storage is not taken for lost, and the next sync brings all."""
     page, url = browser

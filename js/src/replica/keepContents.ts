@@ -35,6 +35,9 @@ export async function keepContents(local: Local, given: Scope<unknown>, document
       if (await tables.vault(vault)) now.forEach((change) => change(tables)); // it may be deleted by now
     });
   };
+  for (const former of (await scope.own())?.wires.slice(1) ?? []) { // the names of the collection under keys of before a rotation
+    for (const record of await store.contents(vault, former)) changes.push((tables) => tables.dropContents(record));
+  }
   for (const [low, group] of groups([...before.keys()], place, documents.filter((one) => local.isSmall(one)).slice(0, ALL))) {
     const known = before.get(low);
     if (known && known.proofs === (await proofsOf(generation, group))) continue;
