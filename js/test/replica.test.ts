@@ -107,6 +107,44 @@ test("a kept content is used for the row that it was opened from, and for no oth
   }
 });
 
+test("a replica that is closed while it reads leaves no promise unhandled", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "replica-"));
+  const client = new Client(url);
+  const unhandled: unknown[] = [];
+  const report = (fault: unknown): void => void unhandled.push(fault);
+  process.on("unhandledRejection", report);
+  try {
+    await client.register(`person-${randomUUID()}@example.com`, "correct horse battery staple");
+    let isWhole = false;
+    for (let nth = 1; !isWhole; nth++) {
+      const replica = await openReplica(client, replicaFile(join(folder, "replica")));
+      const notes = await notesOf(replica);
+      if (nth === 1) await notes.createMany(["one", "two"]);
+      const { storage } = localOf(replica).store;
+      let left = nth; // reads until it is closed
+      const counted = <G extends unknown[], R>(read: (...given: G) => Promise<R>) => async (...given: G): Promise<R> => {
+        const found = await read.apply(storage, given);
+        if (!--left) void replica.close();
+        return found;
+      };
+      Object.assign(storage, { read: counted(storage.read), list: counted(storage.list) });
+      const store = notes.live();
+      const stop = store.subscribe(() => undefined);
+      await until(() => store.getSnapshot().isReady || store.getSnapshot().error instanceof Locked);
+      isWhole = store.getSnapshot().isReady;
+      stop();
+      await replica.close();
+      await new Promise((go) => setImmediate(go)); // what is unhandled is told by now
+      assert.deepEqual(unhandled, [], `closed after read ${nth}`);
+      assert.ok(!isWhole || nth > 2, "it was never closed while it read");
+    }
+  } finally {
+    process.off("unhandledRejection", report);
+    await client.lock();
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test("what is not sent can be read: new documents, changes and deletions, and nothing once it is sent", () =>
   withReplica(async (replica) => {
     const notes = await notesOf(replica);
