@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
+from typing import Any, Final, NamedTuple, cast
 
 import pytest
 from playwright.sync_api import Page, Route, expect
 
+from strongroom import create_server
 from strongroom.client import Client, Refusal
 from tests.client.both_clients import PASSWORD
+from tests.conftest import SECRET, Clock
 from tests.contract.harness import Server, on_a_file
+from tests.support import web_app
 from tests.support.command_line import strongroom
+from tests.support.raw_http import listening
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.page_helpers import (
@@ -29,6 +34,8 @@ from tests.web.page_helpers import (
     unlock,
     url_of,
 )
+
+DAY: Final = 86_400_000  # milliseconds
 
 
 def write_something(page: Page) -> None:
@@ -60,6 +67,40 @@ def test_an_ended_session_loses_nothing(pages: Pages, server: Server) -> None:
     with device(server, email) as client:
         items = client.vault("Personal").collection("items")
         until(lambda: len(list(items)) == 2, "what waited is sent")
+
+
+class Listening(NamedTuple):
+    """A server that runs in this process, with the clock of the test."""
+
+    port: int
+
+
+def test_a_session_that_expires_keeps_the_draft(tmp_path: Path, clock: Clock, make_pages: MakePages) -> None:
+    """After a month, the app asks for the password; what was typed and not saved is still there, and can be saved."""
+    app = str(web_app.app_folder())
+    with listening(create_server(jwt_secret=SECRET, clock=clock, db_path=tmp_path / "vault.db", web=app)) as port:
+        server = cast("Server", Listening(port))
+        pages = make_pages(server)
+        email, page = account(server), pages.open()
+        enter(page, email)
+        button(page, "New item").click()
+        field(page, "Title").fill("Typed before")
+        clock.pass_(30 * DAY)
+        pages.context.set_offline(True)
+        pages.context.set_offline(False)
+        expect(page.get_by_text("Your session has ended.")).to_be_visible()
+        expect(field(page, "Title")).to_have_value("Typed before")
+        button(page, "Log in again").click()
+        field(page.get_by_role("dialog"), "Password").fill(PASSWORD)
+        button(page.get_by_role("dialog"), "Log in").click()
+        expect(page.get_by_text("Your session has ended.")).to_have_count(0)
+        expect(field(page, "Title")).to_have_value("Typed before")
+        button(page, "Save").click()
+        with device(server, email) as client:
+            items = client.vault("Personal").collection("items")
+            until(lambda: len(list(items)) == 2, "the draft is sent")
+        page.close()  # before the server ends, which it would complain of
+    pages.forgive(AWAY)
 
 
 @on_a_file
