@@ -139,3 +139,50 @@ async def test_those_who_wait_for_the_lock_share_one_attempt() -> None:
     assert [type(outcome) for outcome in outcomes] == [TimeoutError] * 10
     assert asked == 1
     await lock.close()
+
+
+@pytest.mark.parametrize("kind", ["read", "write", "new connection", "snapshot"])
+@runs
+async def test_a_connection_that_is_closed_while_it_prepares_a_statement_is_replaced(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The lock is lost at that moment: the request goes on with another connection, a snapshot says to try again."""
+    prepare, closing = asyncpg.Connection._get_statement, [0]
+
+    async def closed_after(connection: Any, query: str, *args: Any, **keywords: Any) -> Any:
+        statement = await prepare(connection, query, *args, **keywords)
+        if closing[0] and ("pg_locks" in query) == (kind == "new connection"):
+            closing[0] -= 1
+            connection.terminate()
+        return statement
+
+    monkeypatch.setattr(asyncpg.Connection, "_get_statement", closed_after)
+    async with serving(postgres().fresh(), clock) as (db, _):
+        before = await db.read(_pid)
+        if kind == "new connection":
+            db._connections()._drop()
+        closing[0] = 1
+        if kind == "snapshot":
+            with pytest.raises(Unavailable):
+                async with db.snapshot() as tx:
+                    await _pid(tx)
+        else:
+            assert await (db.write(_pid) if kind == "write" else db.read(_pid)) != before
+        assert closing[0] == 0
+        assert await db.read(_pid) != before
+
+
+@runs
+async def test_a_fault_of_our_own_is_not_taken_for_a_lost_connection(clock: Clock) -> None:
+    """An AttributeError while the connection is open is raised, and not tried again."""
+    tries = []
+
+    async def broken(tx: Tx) -> Any:
+        tries.append(await _pid(tx))
+        return None.nothing  # type: ignore[attr-defined]
+
+    async with serving(postgres().fresh(), clock) as (db, _):
+        for run in (db.read, db.write):
+            with pytest.raises(AttributeError):
+                await run(broken)
+    assert len(tries) == 2

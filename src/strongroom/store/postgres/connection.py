@@ -45,6 +45,15 @@ def location(url: str) -> str:
     return f"PostgreSQL at {where or 'a local socket'}, database {database}"
 
 
+def is_lost(error: BaseException, connection: Connection) -> bool:
+    """Whether an error of a statement, an AttributeError among others, says that its connection is gone.
+
+    asyncpg raises one where a connection is closed while a statement is prepared, which is not executed then. With an
+    open connection it is a fault of our own.
+    """
+    return not isinstance(error, AttributeError) or connection.is_closed()
+
+
 async def connect(url: str, *, patient: bool = False) -> Connection:
     """A connection with timeouts and synchronous commits; `patient`, without a timeout for statements."""
     connection = await hosts.connect(

@@ -25,7 +25,7 @@ from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
 from strongroom.store.postgres import combined_writes
 from strongroom.store.postgres import pooler as poolers
-from strongroom.store.postgres.connection import CONNECT_SECONDS, connect, location
+from strongroom.store.postgres.connection import CONNECT_SECONDS, connect, is_lost, location
 from strongroom.store.postgres.migrate import migrate as migrate_database
 from strongroom.store.postgres.notify import PostgresNotifications
 from strongroom.store.postgres.pool import Pool
@@ -268,7 +268,9 @@ class PostgresDatabase:
         except (Refusal, GeneratorExit):
             good = _is_free(connection)
             raise
-        except _LOST:
+        except (*_LOST, AttributeError) as error:
+            if not is_lost(error, connection):
+                raise
             raise Unavailable(1) from None
         except _DAMAGE as error:
             raise self._damaged(error) from None
@@ -326,7 +328,9 @@ class PostgresDatabase:
                 if run == self._run_combined:
                     raise
                 raise Unavailable(1, UNKNOWN) from None
-            except _LOST:
+            except (*_LOST, AttributeError) as error:
+                if not is_lost(error, connection):
+                    raise
                 if time.monotonic() + 0.1 > deadline:
                     raise Unavailable(1) from None
             else:

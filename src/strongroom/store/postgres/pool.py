@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from strongroom.errors import Unavailable
-from strongroom.store.postgres.connection import connect
+from strongroom.store.postgres.connection import connect, is_lost
 from strongroom.store.postgres.serving_lock import ServingLock
 
 if TYPE_CHECKING:
@@ -77,8 +77,11 @@ class Pool:
         try:
             await self._lock.check(connection)
             await self._check(connection)
-        except BaseException:  # also where the caller was cancelled meanwhile
+        except BaseException as error:  # also where the caller was cancelled meanwhile
+            lost = isinstance(error, AttributeError) and is_lost(error, connection)
             self._discard(connection)
+            if lost:
+                raise ConnectionResetError("the connection was closed while it was looked at") from None
             raise
         return connection
 
