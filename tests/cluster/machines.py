@@ -193,7 +193,12 @@ class Cluster:
         for machine in self.machines.values():
             machine.start(self._etcd_ways)
         self._start_haproxy()
-        until(self.healthy, f"the cluster to start; see {self.folder}", _BOOT)
+        try:
+            until(self.healthy, "the cluster to start", _BOOT)
+        except AssertionError as error:
+            logs = sorted((*self.folder.glob("*.log"), *self.folder.glob("*/log")))
+            ends = [f"{file}:\n{file.read_text(errors='replace')[-2000:]}" for file in logs]
+            raise AssertionError("\n".join([str(error), f"members: {self.members()}", *ends])) from None
 
     def _start_etcd(self, number: int) -> subprocess.Popen[bytes]:
         name, peer, port = f"etcd{number}", self._peers[number], self._etcd_ports[number]
