@@ -50,6 +50,10 @@ class Node:
     def start(self) -> None:
         self.process = launch(self.home, self._settings)
         until(lambda: "docs" in (self.home / "stdout").read_text(), "a node's start")
+        until(self._is_ready, "a node's readiness")  # a proxy that asks earlier takes the node for down
+
+    def _is_ready(self) -> bool:
+        return httpx2.get(f"http://127.0.0.1:{self.port}/ready", trust_env=False).status_code == 200
 
     def stop(self) -> None:
         self.process.send_signal(signal.SIGTERM)
@@ -165,5 +169,4 @@ def until_used_again(node: Node) -> None:
     """The proxy has seen that the node is ready: it sends requests for documents to it again."""
     headers = {"authorization": f"Bearer {METRICS_TOKEN}"}
     with httpx2.Client(base_url=f"http://127.0.0.1:{node.port}", trust_env=False, headers=headers) as http:
-        until(lambda: http.get("/ready").status_code == 200, "readiness")
         until(lambda: "{vaultUid}/documents" in http.get("/metrics").text, "requests through the proxy", 60)
