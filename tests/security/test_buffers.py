@@ -63,6 +63,7 @@ def served(folder: Path, start: Callable[..., Any] = processes.Popen, **settings
     environment = {
         **os.environ,
         "JWT_SECRET": "x" * 32,
+        "JWT_ACCESS_EXPIRY": "1d",  # on a busy machine, a test takes longer than a token is valid
         "DB_PATH": str(folder / "vault.db"),
         "PORT": "0",
         "METRICS_TOKEN": FIGURES,
