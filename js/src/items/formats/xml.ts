@@ -186,6 +186,7 @@ class Reading {
       const end = text.indexOf("?>", start + 2);
       if (!name || name.toLowerCase() === "xml") throw this.#fault(start + 2);
       if (end < 0) throw this.#fault(start);
+      if (end > NAME.lastIndex && !/[ \t\n]/.test(text[NAME.lastIndex] ?? "")) throw this.#fault(NAME.lastIndex);
       this.#at = end + 2;
     } else if (text.startsWith("</", start)) this.#close();
     else this.#open();
@@ -194,9 +195,7 @@ class Reading {
   #close(): void {
     const start = this.#at;
     const name = this.#name(start + 2);
-    SPACES.lastIndex = this.#at;
-    SPACES.exec(this.#text);
-    this.#at = SPACES.lastIndex;
+    this.#at = this.#afterSpaces(this.#at);
     if (this.#text[this.#at] !== ">") throw this.#fault(this.#at >= this.#text.length ? start : this.#at);
     if (this.#stack.length === 1 || this.#stack.at(-1)?.name !== name) throw this.#fault(start + 2);
     this.#at += 1;
@@ -240,10 +239,24 @@ class Reading {
     const name = this.#name(at);
     ATTRIBUTE.lastIndex = at;
     const match = ATTRIBUTE.exec(this.#text);
-    if (!match || match[1] !== name) throw this.#fault(this.#text.indexOf(">", at) < 0 ? start : at);
+    if (!match || match[1] !== name) throw this.#fault(this.#text.indexOf(">", at) < 0 ? start : this.#faultAfterName());
     this.#at = ATTRIBUTE.lastIndex;
     const spelled = (match[2] as string).slice(1, -1);
     return [name, this.#expanded(spelled.replace(/[\t\n]/g, " "), at)];
+  }
+
+  /** Where an attribute goes wrong whose name was read: before its sign, before its value, or in it. */
+  #faultAfterName(): number {
+    const [text, sign] = [this.#text, this.#afterSpaces(this.#at)];
+    if (text[sign] !== "=") return sign;
+    const quote = this.#afterSpaces(sign + 1);
+    return text[quote] === '"' || text[quote] === "'" ? Math.max(quote, text.indexOf("<", quote)) : quote;
+  }
+
+  #afterSpaces(at: number): number {
+    SPACES.lastIndex = at;
+    SPACES.exec(this.#text);
+    return SPACES.lastIndex;
   }
 
   #begin(name: string, attributes: ReadonlyMap<string, string>, isEmpty: boolean): void {
