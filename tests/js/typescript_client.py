@@ -95,10 +95,17 @@ class Node:
         self._gone = True
         for waiting in list(self._waiting.values()):
             waiting.put(None)
+        self._process.stdout.close()  # a long test begins and ends more processes than it may have files open
+        assert self._process.stdin is not None
+        with self._writing, contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
 
     def _write(self, line: dict[str, Any]) -> None:
         assert self._process.stdin is not None
-        with self._writing, contextlib.suppress(BrokenPipeError):  # whoever waits for an answer learns that it is gone
+        # Whoever waits for an answer learns that the process is gone.
+        with self._writing, contextlib.suppress(BrokenPipeError):
+            if self._process.stdin.closed:
+                return
             self._process.stdin.write(json.dumps(line).encode() + b"\n")
             self._process.stdin.flush()
 
