@@ -101,6 +101,7 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
           event.preventDefault();
           void save();
         } else if (event.key === "Escape" && !event.defaultPrevented && !document.querySelector("dialog[open]")) {
+          event.preventDefault(); // or the browser would close the dialog that opens now
           if (isDirty) setLeaving(true);
           else leave();
         }

@@ -1,5 +1,5 @@
 // The items: a list with its search, and the one that is chosen.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Columns } from "../components/columns.js";
 import { Dialog } from "../components/dialog.js";
@@ -63,7 +63,7 @@ interface KeysProps {
 
 /** The keys of this view. */
 function useItemKeys({ entry, isEdited, search, onMove }: KeysProps): void {
-  useEffect(() => {
+  useLayoutEffect(() => { // before it is painted: a key that is pressed at once is for what is shown
     const press = (event: KeyboardEvent): void => {
       if (!isForPage(event) || (isEdited && event.key !== "/")) return;
       const { document: shown, item, problem } = entry ?? {};
