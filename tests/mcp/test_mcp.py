@@ -504,7 +504,8 @@ async def test_a_command_ends_with_its_session(tmp_path: Path) -> None:
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert not Path("/proc", written.read_text().split()[0]).exists()  # it was waited for
+    command = Path("/proc", written.read_text().split()[0])
+    await until_async(lambda: not command.exists(), "the command to be waited for")
     for process in written.read_text().split():
         await until_async(lambda one=process: not _runs(int(one)), "the end of the command")  # type: ignore[misc]
     log.close()
