@@ -175,3 +175,21 @@ def test_to_ask_for_a_bad_row_alone_is_a_sentence(service: Service, column: str,
     assert any(bad in line and "cannot be read" in line for line in log.splitlines())
     found = doctor(service.server.home)
     assert (found.findings["rows"][0] == "fault") == (column not in {"data", "hmac"} or value == NOT_TEXT), found
+
+
+@pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
+def test_a_bad_row_leaves_no_statement_open(service: Service, method: str) -> None:
+    """An open one would stop the server at its next checkpoint, or keep what was purged in the log."""
+    bad = list(service.acknowledged)[5]
+    spoil(service, bad, NOT_TEXT, "collection")
+    service.server.start()
+    service.write(1, CHANCE)
+    documents = f"/vaults/{service.vault}/documents"
+    body = {"data": "QUJDRA==", "version": 1} if method == "PUT" else None
+    with service.server.connect() as http:
+        asked = http.request(method, f"{documents}/{bad}", headers=service.bearer, json=body)
+        assert asked.status_code == 500, asked.text
+        emptied = http.delete(f"/vaults/{service.vault}/trash", headers=service.bearer)
+        assert emptied.status_code == 200, emptied.text
+        assert service.log.stat().st_size == 0
+    assert service.server.end() == 0

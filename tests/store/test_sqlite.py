@@ -14,10 +14,12 @@ import apsw
 import pytest
 
 from strongroom import store
-from strongroom.errors import Refusal, StorageFull, Unavailable
+from strongroom.errors import InternalError, Refusal, StorageFull, Unauthorized, Unavailable
 from strongroom.store import CannotOpen, Tx, open_database
+from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite.database_file import has_wal_fault
 from strongroom.store.sqlite.engine import SqliteDatabase
+from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
 from tests.store.test_engine import add, everything, owner, vault
 
@@ -305,3 +307,48 @@ def test_a_start_waits_for_another_that_begins_to_use_the_log(tmp_path: Path, cl
     asyncio.run(open_database(str(path), clock).close())
     timer.join()
     other.close()
+
+
+NOT_TEXT = Sql("SELECT CAST(x'41ff' AS TEXT) FROM documents")
+
+
+@pytest.mark.parametrize("where", ["read", "read_checked", "snapshot", "write", "write_long"])
+@runs
+async def test_a_text_that_is_none_leaves_no_statement_open(tmp_path: Path, clock: Clock, where: str) -> None:
+    """The log can be truncated at once: the connection that met it reads nothing any more."""
+    db = open_database(str(tmp_path / "x.db"), clock)
+    await owner(db)
+    await vault(db)
+    await db.write(add, "d1")
+
+    async def meets(tx: Tx) -> None:
+        with pytest.raises(InternalError):
+            await tx.value(NOT_TEXT)
+
+    if where == "snapshot":
+        async with db.snapshot() as tx:
+            await meets(tx)
+    else:
+        check = [SessionCheck(Sql("SELECT 1"), lambda found: found)] if where == "read_checked" else []
+        await getattr(db, where)(*check, meets)
+    assert await db.truncate_log()
+    await db.close()
+
+
+@runs
+async def test_a_caller_without_a_session_learns_of_no_damage(tmp_path: Path, clock: Clock) -> None:
+    """The refusal comes first, also where the session and a row that cannot be read are read in one statement."""
+    db = open_database(str(tmp_path / "x.db"), clock)
+    await owner(db)
+    await vault(db)
+    await db.write(add, "d1")
+    warned: list[str] = []
+    db.warn = warned.append
+
+    def refuse(_found: object) -> None:
+        raise Unauthorized
+
+    with pytest.raises(Unauthorized):
+        await db.read_checked(SessionCheck(Sql("SELECT 1"), refuse), lambda tx: tx.value(NOT_TEXT))
+    assert not warned
+    await db.close()

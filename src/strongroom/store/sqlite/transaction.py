@@ -101,20 +101,29 @@ class Faults(Protocol):
 class Tx(NotifyingTransaction):
     """A transaction on one connection. Every method runs its statement before it returns to the loop."""
 
-    __slots__ = ("_connection", "_execute", "_faults", "_open", "now")
+    __slots__ = ("_connection", "_cursor", "_execute", "_faults", "_open", "now")
 
     def __init__(self, connection: apsw.Connection, now: int, faults: Faults) -> None:
         super().__init__()
         self._connection = connection
         self._faults = faults
-        self._execute = connection.cursor().execute
+        self._renew_cursor()
         self._open: list[apsw.Cursor] = []
         self.now = now
 
     def close(self) -> None:
         """Close open cursors: an open statement would keep its snapshot alive for the next user of the connection."""
-        for cursor in self._open:
+        for cursor in (self._cursor, *self._open):
             cursor.close(force=True)
+
+    def _renew_cursor(self) -> None:
+        self._cursor = self._connection.cursor()
+        self._execute = self._cursor.execute
+
+    def _close_statement(self) -> None:
+        """Close a statement whose row was not text: left open, it would keep checkpoints from being made."""
+        self._cursor.close(force=True)
+        self._renew_cursor()
 
     def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         try:
@@ -126,6 +135,9 @@ class Tx(NotifyingTransaction):
             raise (MissingParent if why == apsw.SQLITE_CONSTRAINT_FOREIGNKEY else Duplicate)(str(error)) from None
         except DAMAGE as error:
             raise self._faults.damaged(error) from None
+        except UnicodeDecodeError:
+            self._close_statement()
+            raise
 
     def _unreadable(self, parameters: dict[str, Any]) -> InternalError:
         """Warn the operator of a row that cannot be read; the refusal for the caller."""
@@ -317,6 +329,7 @@ class ReadTx(Tx):
         except DAMAGE as error:
             raise self._faults.damaged(error) from None
         except UnicodeDecodeError:
+            self.run_check(check)  # which also closes the statement
             raise self._unreadable(parameters) from None
         check.resolve(row[0])
         return row[2:] if row[1] else None
