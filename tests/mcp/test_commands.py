@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import suppress
@@ -20,13 +21,14 @@ from strongroom.mcp.policy import Command, Policy
 from strongroom.mcp.program import Program
 from strongroom.mcp.tools import Refused, Tools
 from strongroom.mcp.use_log import UseLog
+from strongroom.programs import supervisor
 from strongroom.programs.masking import Masker
 from strongroom.programs.private_files import FileRefused
 from tests.agent.person import alive
 from tests.support.command_line import clean_environment
 from tests.support.other_user import NOBODY, as_root
 from tests.support.protection import AS_SOMEBODY, is_protected
-from tests.support.waiting import until
+from tests.support.waiting import PATIENCE, until
 
 _ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to a process of ours")
 
@@ -288,3 +290,27 @@ def test_a_secret_of_a_command_is_in_its_own_environment_only(home: Path) -> Non
     assert "supervisor.py" in done["output"]
     assert "canary" not in done["output"].replace(look, "")
     assert done["output"].split()[-1] == "0"
+
+
+@_ON_LINUX
+def test_a_command_whose_caller_has_gone_before_it_began_ends() -> None:
+    """The supervisor cannot answer any more: it ends the program, which would keep the output open."""
+    ours, theirs = socket.socketpair()
+    descriptor = os.open("/bin/sh", os.O_RDONLY)
+    request = {
+        "file": "/bin/sh",
+        "descriptor": descriptor,
+        "argv": ["/bin/sh", "-c", "sleep 1000 & sleep 1000"],
+        "environment": {},
+        "folder": "/",
+    }
+    ours.sendall(json.dumps(request).encode() + b"\n")
+    ours.close()
+    command = [sys.executable, "-I", "-S", supervisor.__file__]
+    with subprocess.Popen(
+        command, stdin=theirs.fileno(), stdout=subprocess.PIPE, pass_fds=[descriptor], start_new_session=True
+    ) as started:
+        theirs.close()
+        os.close(descriptor)
+        assert started.communicate(timeout=PATIENCE)[0] == b""
+    assert started.returncode == -signal.SIGKILL

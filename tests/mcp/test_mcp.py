@@ -494,7 +494,7 @@ async def _call(tools: Tools, name: str, **arguments: Any) -> str:
 
 @runs
 async def test_a_command_ends_with_its_session(tmp_path: Path) -> None:
-    """When the model's program goes away, what runs is killed, and what it has started too."""
+    """When the model's program goes away, what runs is killed and waited for; what it has started is killed too."""
     written = tmp_path / "pids"
     script = f"sleep 1000 & echo $$ $! > {written}; sleep 1000"
     policy = Policy(command=[Command(argv=["/bin/sh", "-c", script])])
@@ -504,6 +504,7 @@ async def test_a_command_ends_with_its_session(tmp_path: Path) -> None:
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
+    assert not Path("/proc", written.read_text().split()[0]).exists()  # it was waited for
     for process in written.read_text().split():
         await until_async(lambda one=process: not _runs(int(one)), "the end of the command")  # type: ignore[misc]
     log.close()

@@ -44,7 +44,8 @@ def main() -> None:
     process, problem = _start(request)
     os.dup2(nowhere, 1)  # its output ends with the program, and not with this process
     os.dup2(nowhere, 2)
-    os.write(asked, f"{problem}\n".encode())
+    with suppress(OSError):  # the caller has gone already: the program is ended below
+        os.write(asked, f"{problem}\n".encode())
     if not problem:
         _end_like(_end_all(process, _wait(process, asked, woken), woken))
 
