@@ -37,16 +37,21 @@ def service(template: Service, tmp_path: Path) -> Iterator[Service]:
 
 
 def spoil(service: Service, uid: str, value: str, column: str = "data") -> None:
-    """Write into one document what damage would leave there, past all checks."""
+    """Write into one document what damage would leave there."""
+    spoil_table(service, "documents", f"{column} = {value} WHERE uid = '{uid}'")
+
+
+def spoil_table(service: Service, table: str, change: str) -> None:
+    """Change rows of a table past all checks."""
     for strict in (False, True):
         connection = apsw.Connection(str(service.database))
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 0)
         connection.execute("PRAGMA writable_schema = ON").fetchall()
         if not strict:
-            connection.execute("UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')') WHERE name = 'documents'")
+            connection.execute(f"UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')') WHERE name = '{table}'")
         else:
-            connection.execute(f"UPDATE documents SET {column} = {value} WHERE uid = ?", (uid,))
-            connection.execute("UPDATE sqlite_schema SET sql = sql || ' STRICT' WHERE name = 'documents'")
+            connection.execute(f"UPDATE {table} SET {change}")
+            connection.execute(f"UPDATE sqlite_schema SET sql = sql || ' STRICT' WHERE name = '{table}'")
         connection.close()
 
 
@@ -193,3 +198,49 @@ def test_a_bad_row_leaves_no_statement_open(service: Service, method: str) -> No
         assert emptied.status_code == 200, emptied.text
         assert service.log.stat().st_size == 0
     assert service.server.end() == 0
+
+
+@pytest.mark.parametrize("value", ["'abc'", "x'01'", "1.5"])
+def test_a_session_whose_row_is_bad_has_ended(service: Service, value: str) -> None:
+    """Its owner logs in again, which mends it."""
+    spoil_table(service, "sessions", f"last_used_at = {value}")
+    service.server.start()
+    with service.server.connect() as http:
+        assert http.get("/auth/me", headers=service.bearer).status_code == 401
+        person = {"email": "ada@example.com", "password": "correct horse"}
+        service.token = http.post("/auth/email/login", json=person).json()["accessToken"]
+        assert http.get("/auth/me", headers=service.bearer).status_code == 200
+    assert "Traceback" not in service.server.log()
+
+
+def test_a_vault_whose_uid_is_bad_is_left_out_of_lists(service: Service) -> None:
+    """Those before and behind it are listed and exported."""
+    service.server.start()
+    with service.server.connect() as http:
+        for name in "abcd":
+            assert http.post("/vault", json={"name": name}, headers=service.bearer).status_code == 201
+        vaults = http.get("/vault", headers=service.bearer).json()["vaults"]
+    service.server.end()
+    bad = [one["uid"] for one in vaults][1::2]
+    for number, uid in enumerate(bad):
+        spoil_table(service, "vaults", f"uid = CAST(CAST(uid AS BLOB) || x'ff{number:02}' AS TEXT) WHERE uid = '{uid}'")
+    rest = [one["uid"] for one in vaults if one["uid"] not in bad]
+    service.server.start()
+    with service.server.connect() as http:
+        listed = http.get("/vault", headers=service.bearer).json()["vaults"]
+        assert [one["uid"] for one in listed] == rest
+        exported = http.get("/auth/export", headers=service.bearer)
+        assert exported.status_code == 200, exported.text
+        assert all(uid in exported.text for uid in rest)
+    assert "Traceback" not in service.server.log()
+    assert "cannot be read" in service.server.log()
+
+
+@pytest.mark.parametrize(("table", "column"), [("lineage", "epoch"), ("secrets", "value")])
+def test_a_server_that_cannot_begin_says_why(service: Service, table: str, column: str) -> None:
+    """What it reads first cannot be read: one sentence, which names a way out."""
+    spoil_table(service, table, f"{column} = {NOT_TEXT}")
+    ended = service.command("serve")
+    assert ended.returncode == 2, ended
+    assert "Traceback" not in ended.stderr
+    assert "is damaged. 'strongroom doctor' says where" in ended.stderr

@@ -107,7 +107,7 @@ async def actor(tx: Tx, claims: Claims) -> Actor:
 
 def require_valid(found: int | None) -> int:
     """Validate the result of a session lookup: when the session was last used, or a refusal."""
-    if found is None:
+    if not isinstance(found, int):  # it has ended, or damage has left something else in the place of a time
         raise Unauthorized
     if found < 0:
         raise AccountDisabled

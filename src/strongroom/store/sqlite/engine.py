@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import apsw
 
-from strongroom.errors import Unavailable
+from strongroom.errors import InternalError, Unavailable
 from strongroom.store import file_owners, migrations
 from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen
@@ -112,9 +112,11 @@ class SqliteDatabase:
             try:
                 result = run_sync(action(Tx(connection, self._clock(), self)))
                 connection.execute(COMMIT)
-            except BaseException:
+            except BaseException as error:
                 if connection.in_transaction:
                     connection.execute(ROLLBACK)
+                if isinstance(error, InternalError):  # a value that cannot be read
+                    raise self._damaged() from None
                 raise
         return result
 

@@ -238,12 +238,13 @@ class Tx(NotifyingTransaction):
         A row that cannot be read is left out with a warning: another statement goes on behind it.
         """
         heavy = kind.__struct_fields__.index("data")
+        statement, passed = sql.numbered, 0
         while True:
             cursor = self._connection.cursor()
             self._open.append(cursor)
             seen, is_bad = 0, False
             try:
-                cursor.execute(sql.numbered, sql.values(parameters))
+                cursor.execute(statement, sql.values(parameters))
                 while not is_bad:
                     rows: list[tuple[Any, ...]] = []
                     size, is_last = 0, False
@@ -269,8 +270,17 @@ class Tx(NotifyingTransaction):
                 raise self._faults.damaged(error) from None
             finally:
                 cursor.close(force=True)  # else it would raise again what its last step met
-            beyond = self._beyond_bad_row(kind, sql, by, parameters, seen)
-            parameters = {**parameters, after: beyond, "limit": parameters["limit"] - seen}
+            passed += seen
+            try:
+                beyond = self._beyond_bad_row(kind, sql, by, parameters, passed)
+            except UnicodeDecodeError:  # it is the key that is not text: go on by number
+                self._close_statement()
+                self._unreadable(parameters)
+                passed += 1
+                statement = f"SELECT * FROM ({sql.numbered}) LIMIT -1 OFFSET {passed}"
+            else:
+                parameters = {**parameters, after: beyond, "limit": parameters["limit"] - seen}
+                statement, passed = sql.numbered, 0
 
     def _beyond_bad_row(self, kind: type[Any], sql: Sql, by: str, parameters: dict[str, Any], offset: int) -> Any:
         """Warn of the row at this offset of a list; the key after which the list goes on."""
