@@ -107,6 +107,16 @@ def test_many_documents_take_few_requests(server: Server, browser: tuple[Page, s
     assert len(again.call("found", "note")) == many
 
 
+def _keep_contents(tab: Tab, address: str, email: str, many: int, boxes: int) -> Tab:
+    """Sync in a tab, read all documents, and wait until their contents are kept in so many boxes."""
+    tab.call("begin", address, email, PASSWORD, "")
+    tab.call("sync")
+    tab.call("live")
+    assert len(tab.call("shown", many)) == many
+    assert tab.call("boxed", boxes) == boxes
+    return tab
+
+
 def test_contents_that_were_opened_are_kept_for_the_next_start(
     server: Server, browser: tuple[Page, str], tmp_path: Path
 ) -> None:
@@ -120,12 +130,7 @@ def test_contents_that_were_opened_are_kept_for_the_next_start(
         client.register(email, PASSWORD)
         notes = client.vault("v", create=True).collection("notes")
         made = [one.document for one in notes.create_many(f"{CANARY} {number}" for number in range(many))]
-        first = Tab(page, url, "replica")
-        first.call("begin", address, email, PASSWORD, "")
-        first.call("sync")
-        first.call("live")
-        assert len(first.call("shown", many)) == many
-        assert first.call("boxed", 3) == 3
+        first = _keep_contents(Tab(page, url, "replica"), address, email, many, boxes=3)
         second = Tab(page, url, "replica")
         second.call("begin", address, email, PASSWORD, "")
         second.call("counted")
@@ -169,12 +174,7 @@ def test_kept_contents_are_those_of_the_newest_keys(server: Server, browser: tup
         client.register(email, PASSWORD)
         notes = client.vault("v", create=True).collection("notes")
         made = [one.document for one in notes.create_many(f"note {number}" for number in range(many))]
-        first = Tab(page, url, "replica")
-        first.call("begin", address, email, PASSWORD, "")
-        first.call("sync")
-        first.call("live")
-        assert len(first.call("shown", many)) == many
-        assert first.call("boxed", 1) == 1
+        first = _keep_contents(Tab(page, url, "replica"), address, email, many, boxes=1)
         before = first.call("sealed")
         first.crash()
         if what == "vault":

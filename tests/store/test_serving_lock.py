@@ -177,9 +177,9 @@ async def test_a_fault_of_our_own_is_not_taken_for_a_lost_connection(clock: Cloc
     """An AttributeError while the connection is open is raised, and not tried again."""
     tries = []
 
-    async def broken(tx: Tx) -> Any:
+    async def broken(tx: Tx) -> None:
         tries.append(await _pid(tx))
-        return None.nothing  # type: ignore[attr-defined]
+        raise AttributeError
 
     async with serving(postgres().fresh(), clock) as (db, _):
         for run in (db.read, db.write):

@@ -13,6 +13,7 @@ from strongroom.client import Client
 from strongroom.items import Login
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.support.command_line import strongroom
 from tests.support.waiting import until
 from tests.support.web_app import Pages
 
@@ -152,6 +153,21 @@ def wide(page: Page) -> list[str]:
 def url_of(server: Server) -> str:
     """The address of the API."""
     return f"http://127.0.0.1:{server.port}"
+
+
+def back_up(server: Server) -> None:
+    """Make a backup of a server on a file, for `restore`."""
+    made = strongroom(server.home, "backup", "kept.backup", DB_PATH="vault.db")
+    assert made.returncode == 0, made.stderr
+
+
+def restore(server: Server) -> None:
+    """Stop a server, put the backup in the place of its file, and start it at the same address."""
+    server.end()
+    restored = strongroom(server.home, "restore", "kept.backup", DB_PATH="vault.db")
+    assert restored.returncode == 0, restored.stderr
+    server.settings["PORT"] = str(server.port)
+    server.start()
 
 
 def account(server: Server, password: str = PASSWORD) -> str:

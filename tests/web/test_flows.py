@@ -9,13 +9,13 @@ from playwright.sync_api import Route, expect
 
 from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
-from tests.support.command_line import strongroom
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.page_helpers import (
     AWAY,
     Person,
     account,
+    back_up,
     button,
     choose,
     device,
@@ -26,6 +26,7 @@ from tests.web.page_helpers import (
     heading,
     held,
     lock,
+    restore,
     row,
     settings,
     shown_progress,
@@ -136,8 +137,7 @@ def test_a_backup_of_before_the_password(lone: Server, make_pages: MakePages) ->
     pages = make_pages(lone.start())
     email, page = account(lone), pages.open()
     enter(page, email)
-    backup = strongroom(lone.home, "backup", "kept.backup", DB_PATH="vault.db")
-    assert backup.returncode == 0, backup.stderr
+    back_up(lone)
     settings(page, "password")
 
     def change(old: str, new: str) -> None:
@@ -153,11 +153,7 @@ def test_a_backup_of_before_the_password(lone: Server, make_pages: MakePages) ->
         expect(page.get_by_text("The password was changed.").last).to_be_visible()
 
     change(PASSWORD, "another password of theirs")
-    lone.end()
-    restored = strongroom(lone.home, "restore", "kept.backup", DB_PATH="vault.db")
-    assert restored.returncode == 0, restored.stderr
-    lone.settings["PORT"] = str(lone.port)
-    lone.start()
+    restore(lone)
     expect(heading(page, "The server was restored from an old backup")).to_be_visible()
     expect(page.get_by_text("Nothing on this device was overwritten")).to_be_visible()
     check_accessibility(page)

@@ -15,13 +15,13 @@ from tests.client.both_clients import PASSWORD
 from tests.conftest import SECRET, Clock
 from tests.contract.harness import Server, on_a_file
 from tests.support import web_app
-from tests.support.command_line import strongroom
 from tests.support.raw_http import listening
 from tests.support.waiting import until
 from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.page_helpers import (
     AWAY,
     account,
+    back_up,
     button,
     device,
     enter,
@@ -30,6 +30,7 @@ from tests.web.page_helpers import (
     heading,
     lock,
     log_in,
+    restore,
     settings,
     unlock,
     url_of,
@@ -292,16 +293,11 @@ def test_a_restored_server_gets_back_what_it_forgot(lone: Server, make_pages: Ma
     pages = make_pages(lone.start())
     email, page = account(lone), pages.open()
     enter(page, email)
-    backup = strongroom(lone.home, "backup", "kept.backup", DB_PATH="vault.db")
-    assert backup.returncode == 0, backup.stderr
+    back_up(lone)
     with device(lone, email) as client:
         client.vault("Second", create=True).collection("items").create({"type": "note", "title": "After the backup"})
     expect(page.get_by_role("link", name="Second")).to_be_visible()
-    lone.end()
-    restored = strongroom(lone.home, "restore", "kept.backup", DB_PATH="vault.db")
-    assert restored.returncode == 0, restored.stderr
-    lone.settings["PORT"] = str(lone.port)
-    lone.start()
+    restore(lone)
     with device(lone, email) as client:
 
         def notes() -> list[object]:
