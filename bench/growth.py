@@ -17,7 +17,7 @@ from bench.check import check
 from bench.dataset import dataset, payload
 from bench.load import Load, LoadFailed, Plan
 from bench.measure import Cell, measure
-from bench.peer_requests import PeerRequest, expect, track
+from bench.peer_requests import PeerRequest, expect, request_template
 from bench.peers import Peer
 from bench.peers.strongroom import OnSqlite
 from bench.progress import show_progress
@@ -29,7 +29,7 @@ STARTS = 5
 
 def _create_in_large(peer: Peer) -> Plan:
     asks = [peer.create(peer.data.large.vault, payload(number)) for number in range(128)]
-    return Plan(peer.host, [[track(ask, peer.host, least=1024) for ask in asks]])
+    return Plan(peer.host, [[request_template(ask, peer.host, least=1024) for ask in asks]])
 
 
 # `create` comes last: it moves the vault's clock, and `since` asks for what is new at its end.

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
 
-    from bench.peer_requests import Track
+    from bench.peer_requests import RequestTemplate
 
 _END = b"\r\n\r\n"
 _PATIENCE = 600  # seconds for what is under way when a window ends
@@ -30,7 +30,7 @@ class Plan:
     """What the clients of one scenario send to one peer. Client n runs lane n, and keeps its values from run to run."""
 
     host: str
-    lanes: list[list[Track]]
+    lanes: list[list[RequestTemplate]]
     values: list[list[bytes]] = field(default_factory=list)  # for each client, one value a slot
     marker: tuple[bytes, bytes] | None = None  # what stands before and after the value in an answer
     at: list[int] = field(default_factory=list)  # where each client goes on in its lane
@@ -59,7 +59,7 @@ class _Client(asyncio.Protocol):
         self._lane = plan.lanes[number % len(plan.lanes)]
         self._values = plan.values[number] if plan.values else []
         self._at = plan.at[number]
-        self._track = self._lane[0]
+        self._template = self._lane[0]
         self._buffer = b""
         self._left = -1  # bytes of the body that are still to come; -1: the head is not complete
         self._chunked = False
@@ -79,19 +79,19 @@ class _Client(asyncio.Protocol):
         self._send()
 
     def _send(self) -> None:
-        track = self._track = self._lane[self._at]
+        template = self._template = self._lane[self._at]
         self._at += 1
         if self._at == len(self._lane):
             self._at = 0
-        if track.slot < 0:
-            request = track.before
+        if template.slot < 0:
+            request = template.before
         else:
-            if track.first is not None:
-                self._values[track.slot] = track.first
-            request = track.before + self._values[track.slot].ljust(track.pad) + track.after
+            if template.first is not None:
+                self._values[template.slot] = template.first
+            request = template.before + self._values[template.slot].ljust(template.pad) + template.after
         if self._timed:
             self._sent = time.perf_counter_ns()
-        self._timed = track.last
+        self._timed = template.last
         self._write(request)
 
     def data_received(self, data: bytes) -> None:
@@ -105,8 +105,8 @@ class _Client(asyncio.Protocol):
                 return
             head = data[:end].lower()
             status = int(head[9:12])
-            if status != self._track.status:
-                self._run.fail(f"status {status} instead of {self._track.status}: {data[:400]!r}")
+            if status != self._template.status:
+                self._run.fail(f"status {status} instead of {self._template.status}: {data[:400]!r}")
                 return
             at = head.find(b"\r\ncontent-length:")
             if at >= 0:
@@ -128,7 +128,7 @@ class _Client(asyncio.Protocol):
             self._take_chunks(data)
             return
         self._left -= len(data)
-        if self._track.slot >= 0:
+        if self._template.slot >= 0:
             self._keep(data)
         if self._left == 0:
             self._done(self._head + self._tail)
@@ -141,7 +141,7 @@ class _Client(asyncio.Protocol):
         """Walk over chunks. `_left` counts what is to come of the current one, its line end included."""
         at = 0
         while True:
-            if self._track.slot >= 0:
+            if self._template.slot >= 0:
                 self._keep(data[at : at + max(self._left - 2, 0)])
             if self._left > len(data) - at:
                 self._left -= len(data) - at
@@ -166,20 +166,20 @@ class _Client(asyncio.Protocol):
     def _done(self, answer: bytes) -> None:
         now = time.perf_counter_ns()
         self._left = -1
-        track = self._track
-        if not track.least <= self._size <= track.most:
+        template = self._template
+        if not template.least <= self._size <= template.most:
             self._run.fail(f"a body of {self._size} bytes: {answer[-300:]!r}")
             return
-        if track.slot >= 0:
+        if template.slot >= 0:
             before, after = self._run.plan.marker  # type: ignore[misc]
             found = answer.rfind(before)
             if found >= 0:
                 found += len(before)
                 value = answer[found : answer.find(after, found)]
-                self._values[track.slot] = value.replace(b" ", b"%20") if b" " in value else value
-        if track.last:
+                self._values[template.slot] = value.replace(b" ", b"%20") if b" " in value else value
+        if template.last:
             self._run.latencies.append(now - self._sent)
-        if not track.last or now < self._run.until:
+        if not template.last or now < self._run.until:
             self._send()
         else:
             self._run.plan.at[self._number] = self._at

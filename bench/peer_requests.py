@@ -33,7 +33,7 @@ class PeerRequest:
 
 
 @dataclass(frozen=True)
-class Track:
+class RequestTemplate:
     """A request as bytes: `before`, then the value of `slot` padded to `pad`, then `after`."""
 
     before: bytes
@@ -47,7 +47,7 @@ class Track:
     last: bool = True  # False: another page follows, and the answer is only a part of what is timed
 
 
-def track(
+def request_template(
     ask: PeerRequest,
     host: str,
     *,
@@ -56,7 +56,7 @@ def track(
     most: int = 1 << 30,
     first: bytes | None = None,
     last: bool = True,
-) -> Track:
+) -> RequestTemplate:
     """The bytes of a request."""
     body = "" if ask.body is None else ask.body
     length = len(body.encode()) + (WIDTH - 1) * body.count(VALUE)
@@ -68,7 +68,7 @@ def track(
     before, _, after = text.partition(VALUE)
     pad = WIDTH if VALUE in body else 0
     place = slot if VALUE in text else -1
-    return Track(before.encode(), after.encode(), place, pad, ask.status, least, most, first, last)
+    return RequestTemplate(before.encode(), after.encode(), place, pad, ask.status, least, most, first, last)
 
 
 @dataclass(frozen=True)

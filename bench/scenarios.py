@@ -8,7 +8,7 @@ from functools import partial
 
 from bench.dataset import ACCOUNTS, LISTED, MOST_CLIENTS, PAGE, PAYLOAD_BYTES, SIZES, WRITERS, payload
 from bench.load import Plan
-from bench.peer_requests import track
+from bench.peer_requests import request_template
 from bench.peers.base import Peer
 
 _DOCUMENT = PAYLOAD_BYTES + 20  # an answer with one document has at least this many bytes
@@ -31,7 +31,7 @@ def _get(peer: Peer) -> Plan:
     large = peer.data.large
     step = max(1, len(large.uids) // 997)
     asks = [peer.get(large.vault, uid) for uid in large.uids[::step]]
-    return Plan(peer.host, [[track(ask, peer.host, least=_DOCUMENT) for ask in asks]])
+    return Plan(peer.host, [[request_template(ask, peer.host, least=_DOCUMENT) for ask in asks]])
 
 
 def _create(peer: Peer) -> Plan:
@@ -39,7 +39,10 @@ def _create(peer: Peer) -> Plan:
     return Plan(
         peer.host,
         [
-            [track(peer.create(seeded.vault, payload(number)), peer.host, least=_DOCUMENT) for number in range(16)]
+            [
+                request_template(peer.create(seeded.vault, payload(number)), peer.host, least=_DOCUMENT)
+                for number in range(16)
+            ]
             for seeded in peer.data.created
         ],
     )
@@ -54,32 +57,35 @@ def _update(peer: Peer) -> Plan:
             for turn in (0, 1)
             for slot, uid in enumerate(seeded.uids)
         ]
-        lanes.append([track(ask, peer.host, slot=slot, least=_DOCUMENT) for slot, ask in asks])
+        lanes.append([request_template(ask, peer.host, slot=slot, least=_DOCUMENT) for slot, ask in asks])
         values.append([peer.first_version(seeded.vault, uid).encode() for uid in seeded.uids])
     return Plan(peer.host, lanes, values, peer.marker_version)
 
 
 def _list(peer: Peer) -> Plan:
-    one = track(peer.list_(peer.data.listed.vault), peer.host, least=LISTED * PAYLOAD_BYTES)
+    one = request_template(peer.list_(peer.data.listed.vault), peer.host, least=LISTED * PAYLOAD_BYTES)
     return Plan(peer.host, [[one]])
 
 
 def _since(peer: Peer) -> Plan:
     ask = peer.since(peer.data.large.vault).filled(peer.data.large.end)
-    return Plan(peer.host, [[track(ask, peer.host, most=_EMPTY)]])
+    return Plan(peer.host, [[request_template(ask, peer.host, most=_EMPTY)]])
 
 
 def _login(peer: Peer) -> Plan:
     asks = [peer.login(number) for number in range(ACCOUNTS)]
-    return Plan(peer.host, [[track(ask, peer.host, least=100) for ask in asks]])
+    return Plan(peer.host, [[request_template(ask, peer.host, least=100) for ask in asks]])
 
 
 def _mixed(peer: Peer) -> Plan:
     """Each client keeps a vault of its own in sync: nine times it asks what is new, once it writes."""
     lanes, values = [], []
     for seeded in peer.data.mixed:
-        asked = track(peer.since(seeded.vault), peer.host, slot=0)
-        written = [track(peer.create(seeded.vault, payload(number)), peer.host, least=_DOCUMENT) for number in range(8)]
+        asked = request_template(peer.since(seeded.vault), peer.host, slot=0)
+        written = [
+            request_template(peer.create(seeded.vault, payload(number)), peer.host, least=_DOCUMENT)
+            for number in range(8)
+        ]
         lanes.append([one for write in written for one in (*[asked] * 9, write)])
         values.append([seeded.end.encode()])
     return Plan(peer.host, lanes, values, peer.marker_cursor)
@@ -88,7 +94,7 @@ def _mixed(peer: Peer) -> Plan:
 def _accounts(peer: Peer) -> Plan:
     """Each request is of another account than the one before on its connection, in a vault of that account."""
     lanes = [
-        [track(peer.create_as(number, payload(number)), peer.host, least=_DOCUMENT) for number in numbers]
+        [request_template(peer.create_as(number, payload(number)), peer.host, least=_DOCUMENT) for number in numbers]
         for numbers in (range(first, WRITERS, MOST_CLIENTS) for first in range(MOST_CLIENTS))
     ]
     return Plan(peer.host, lanes)
@@ -100,7 +106,7 @@ def _list_large(peer: Peer) -> Plan:
     sizes = [min(PAGE, large.count - done) for done in range(0, large.count, PAGE)]
     ask, begin = peer.page(large.vault), peer.first_cursor.encode()
     lane = [
-        track(
+        request_template(
             ask,
             peer.host,
             slot=0,
@@ -117,14 +123,15 @@ def _list_large(peer: Peer) -> Plan:
 def _get_sized(size: int, peer: Peer) -> Plan:
     seeded = peer.data.sized[size]
     asks = [peer.get(seeded.vault, uid) for uid in seeded.uids]
-    return Plan(peer.host, [[track(ask, peer.host, least=size) for ask in asks]])
+    return Plan(peer.host, [[request_template(ask, peer.host, least=size) for ask in asks]])
 
 
 def _create_sized(size: int, peer: Peer) -> Plan:
     """As `create`, with few different bodies: the load keeps them all in memory."""
     vaults = [seeded.vault for seeded in peer.data.created]
     lanes = [
-        [track(peer.create(vault, payload(number, size)), peer.host, least=size)] for number, vault in enumerate(vaults)
+        [request_template(peer.create(vault, payload(number, size)), peer.host, least=size)]
+        for number, vault in enumerate(vaults)
     ]
     return Plan(peer.host, lanes)
 

@@ -14,7 +14,7 @@ import pytest
 
 from bench import goals, layers, report, result_files, result_table
 from bench.load import LoadFailed, Plan, run_window
-from bench.peer_requests import VALUE, PeerRequest, track
+from bench.peer_requests import VALUE, PeerRequest, request_template
 from bench.result_files import Machine
 
 ROOT = Path(__file__).parent.parent
@@ -155,7 +155,9 @@ def test_the_load_follows_the_cursor_of_each_page(chunked: bool) -> None:  # noq
         async with serving(respond) as host:
             ask = PeerRequest("GET", f"/documents?since={VALUE}")
             lane = [
-                track(ask, host, slot=0, least=9_000, first=None if number else b"40", last=number == LISTED - 1)
+                request_template(
+                    ask, host, slot=0, least=9_000, first=None if number else b"40", last=number == LISTED - 1
+                )
                 for number in range(LISTED)
             ]
             window = await run_window(Plan(host, [lane], [[b""]], (b'"next":', b"}"), [0]), 1, 0.0)
@@ -171,7 +173,7 @@ def test_a_short_answer_fails_the_window() -> None:
 
     async def run() -> None:
         async with serving(lambda _: [b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"]) as host:
-            await run_window(Plan(host, [[track(PeerRequest("GET", "/"), host, least=3)]], at=[0]), 1, 0.0)
+            await run_window(Plan(host, [[request_template(PeerRequest("GET", "/"), host, least=3)]], at=[0]), 1, 0.0)
 
     with pytest.raises(LoadFailed, match="a body of 2 bytes"):
         asyncio.run(run())

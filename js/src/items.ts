@@ -7,7 +7,7 @@ import type { Collection, Vault } from "./vaults.js";
 export { type Clash, type Difference, differences, merge, type Merged } from "./items/differences.js";
 export { AmbiguousName, FieldNotFound, FileRefused, InvalidReference, InvalidTotp, ItemNotFound, PasswordNeeded } from "./items/errors.js";
 export { field, type FieldOptions, fieldsAt, fieldsOf, FieldValue, fileData, mainField, typeOf } from "./items/fields.js";
-export { type FileData, type Found, type Password, Problem } from "./items/formats/found.js";
+export { type FileData, type Found, type Password, Problem } from "./items/formats/importTypes.js";
 export type { Plan } from "./items/formats/plan.js";
 export { guessFormat, makePlan, READ_FORMATS, type ReadFormat, readItems, WRITE_FORMATS, type WriteFormat, writeItems } from "./items/formats/table.js";
 export { generatePassphrase, generatePassword, type Generated } from "./items/generator.js";

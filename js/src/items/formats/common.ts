@@ -6,7 +6,7 @@ import { FileRefused } from "../errors.js";
 import { fromStored, Misfit, toStored } from "../shapes.js";
 import { first, quoted, strip } from "../text.js";
 import type { Item } from "../types.js";
-import { type FileData, type Found, type Password, Problem } from "./found.js";
+import { type FileData, type Found, type Password, Problem } from "./importTypes.js";
 
 /** Of a text file, or of all that is read of a zip file. */
 export const MOST_BYTES = 64 << 20;

@@ -4,7 +4,7 @@ import type { StoredItem } from "../references.js";
 import { partition, strip } from "../text.js";
 import type { Item } from "../types.js";
 import type { Reader, Writer } from "./common.js";
-import type { FileData, Found, Password } from "./found.js";
+import type { FileData, Found, Password } from "./importTypes.js";
 import type { Plan } from "./plan.js";
 
 const readers = {

@@ -1,4 +1,4 @@
-// What is read of a file, and from what.
+// The types of an import: the file, its password, and the items or problems that it has.
 import type { Item } from "../types.js";
 
 /** Something in a file that was not taken over, in one sentence without values. */
