@@ -23,7 +23,7 @@ from tests.support.postgres import postgres
 from tests.support.rows import each_row
 
 # What reads a whole table, and may: one row is all there is, or it is made of the parameters.
-WHOLE = {"lineage", "freed"}
+WHOLE = {"lineage", "freed", "sized"}
 # Which of many are gone: by key, or along the whole index while that is the shorter way.
 BY_SIZE = {"access_status._ENDED", "access_status._REVOKED"}
 

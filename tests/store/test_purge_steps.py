@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,7 +15,7 @@ from strongroom.actions import retention, sessions
 from strongroom.model import RetentionPolicy
 from strongroom.store import Database, open_database
 from strongroom.store.postgres.connection import connect
-from strongroom.store.queries import documents, keyrings, versions
+from strongroom.store.queries import documents, keyrings, retained, versions
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
@@ -24,6 +25,7 @@ from tests.support.rows import each_row
 from tests.support.sampling import rounds
 
 ROWS = 64
+LARGE = 200_000
 FINDING = {
     "trash": documents._DELETED_BEFORE,
     "trash of a vault": documents._TRASH_OF_VAULT,
@@ -76,7 +78,7 @@ def pages_read(path: Path, sql: Sql) -> int:
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Path]:
     """Files with small rows, and with rows of fifty pages."""
-    made = {size: tmp_path_factory.mktemp("steps") / "vault.db" for size in (100, 200_000)}
+    made = {size: tmp_path_factory.mktemp("steps") / "vault.db" for size in (100, LARGE)}
     for size, path in made.items():
         fill(path, ROWS, size)
     return made
@@ -87,6 +89,28 @@ def test_a_step_does_not_read_the_content_of_what_it_finds(files: dict[int, Path
     """It knows the sizes without: else each step would read 64 rows, however large, in order to purge one of them."""
     small, large = (pages_read(path, FINDING[name]) for path in files.values())
     assert large < small + 4 * ROWS  # a page for each row that is looked at, not fifty
+
+
+COUNTING = {
+    "trash": (retained._TRASH, [("a", str(n), n) for n in range(1, ROWS + 1)]),
+    "versions": (retained._VERSIONS, [("a", "1", n + 1) for n in range(1, ROWS + 1)]),
+    "blobs": (retained._BLOBS, [("a", "1", n) for n in range(1, ROWS + 1)]),
+}
+
+
+@each_row("name", COUNTING)
+def test_a_step_does_not_sort_the_content_of_what_it_counts(files: dict[int, Path], name: str) -> None:
+    """What a vault keeps is counted by sizes: rows are sorted by their vaults in little memory, without content."""
+    sql, due = COUNTING[name]
+    connection = apsw.Connection(str(files[LARGE]))
+    connection.execute("PRAGMA cache_size = 10; BEGIN IMMEDIATE; UPDATE vaults SET kept = 1000000000000")
+    before = apsw.memory_used()
+    apsw.memory_high_water(reset=True)
+    connection.execute(sql.numbered, sql.values({"due": json.dumps(due)}))
+    assert apsw.memory_high_water() - before < 4 * LARGE
+    assert connection.execute("SELECT min(kept) FROM vaults").fetchall() < [(1000000000000,)], "nothing was counted"
+    connection.execute("ROLLBACK")
+    connection.close()
 
 
 COUNT = rounds(2_000, 20_000)
