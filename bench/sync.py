@@ -11,6 +11,7 @@ import argparse
 import asyncio
 import gc
 import json
+import os
 import statistics
 import sys
 import time
@@ -146,10 +147,15 @@ async def left(where: str) -> int:
         " + (SELECT count(*) FROM versions)"
     )
     if "://" not in where:
-        connection = apsw.Connection(where, flags=apsw.SQLITE_OPEN_READONLY)
-        connection.set_busy_timeout(10_000)
-        found = next(connection.execute(statement))[0]
-        connection.close()
+
+        def count() -> Any:
+            connection = apsw.Connection(where, flags=apsw.SQLITE_OPEN_READONLY)
+            connection.set_busy_timeout(10_000)
+            found = next(connection.execute(statement))[0]
+            connection.close()
+            return found
+
+        found = await asyncio.to_thread(count)  # here the writers would be silent meanwhile
     else:
         database = await asyncpg.connect(where)
         found = await database.fetchval(statement)
@@ -171,6 +177,7 @@ async def purge(place: Place, count: int) -> dict[str, float]:
         await put_in(place.where, "documents", COLUMNS, iter(gone))
         before = ((*row[:6], 0, *row[7:9], None, old) for row in gone)
         await put_in(place.where, "versions", VERSION_COLUMNS, before)
+    os.sync()  # what was filled in is on disk before the writers wait for it
     due = await left(place.where)
     show_progress(f"{place.engine}: purge {due:,} rows")
     began = time.perf_counter()
