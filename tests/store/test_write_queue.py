@@ -19,8 +19,10 @@ from strongroom.store.exceptions import RollbackWith
 from strongroom.store.queries.sessions import session_check
 from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite import writer
+from strongroom.store.sqlite.checkpointer import Checkpointer
 from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, runs
+from tests.support.waiting import PATIENCE, until_async
 
 
 class _Writers:
@@ -202,3 +204,53 @@ async def test_the_log_does_not_grow_for_ever(tmp_path: Path, clock: Clock, monk
     await _one_by_one(db, 200, 200)
     assert log.stat().st_size == before, "what is there is written over"
     await db.close()
+
+
+class _SlowCopy:
+    """A copy of the log into the file that takes as long as the test likes."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        copy = Checkpointer._copy
+
+        def slowly(checkpointer: Checkpointer) -> None:
+            self.begun.set()
+            assert self.go_on.wait(PATIENCE)
+            copy(checkpointer)
+
+        monkeypatch.setattr(Checkpointer, "_copy", slowly)
+        monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 50)
+
+
+@runs
+async def test_writes_go_on_while_the_log_is_copied(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody waits for a disk that takes its time; what was written meanwhile is copied too, and the log begun anew."""
+    slow = _SlowCopy(monkeypatch)
+    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
+    await _one_by_one(db, 0, 60)
+    assert slow.begun.is_set()
+    await _one_by_one(db, 100, 200)
+    grown = (tmp_path / "x.db-wal").stat().st_size
+    slow.go_on.set()
+    await until_async(lambda: not db._writer._checkpointer.running and not db._writer.busy, "the end of the copy")
+    await _one_by_one(db, 400, 40)
+    assert (tmp_path / "x.db-wal").stat().st_size == grown, "what is there is written over"
+    await db.close()
+
+
+@runs
+async def test_a_database_that_is_closed_waits_for_the_copy_of_its_log(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of it is in the file then, and there is no log any more."""
+    slow = _SlowCopy(monkeypatch)
+    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
+    await _one_by_one(db, 0, 60)
+    assert slow.begun.is_set()
+    closing = asyncio.create_task(db.close())
+    assert not (await asyncio.wait({closing}, timeout=0.05))[0]
+    slow.go_on.set()
+    await closing
+    assert not (tmp_path / "x.db-wal").exists()

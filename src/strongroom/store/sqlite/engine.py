@@ -22,6 +22,7 @@ from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen
 from strongroom.store.sqlite import log_recovery
 from strongroom.store.sqlite.change_watch import FileNotifications
+from strongroom.store.sqlite.checkpointer import Checkpointer
 from strongroom.store.sqlite.damage import BAD_VALUE
 from strongroom.store.sqlite.database_file import (
     DAMAGE,
@@ -76,7 +77,10 @@ class SqliteDatabase:
             self._reader = self._connect(read_only=True, cache_kib=READ_CACHE_KIB)
             self._read_tx = ReadTx(self._reader, clock, self)
             self.notifications = FileNotifications(writer, lambda: self._writer.busy, self.damaged)
-            self._writer = Writer(writer, clock, self.notifications, self.commit_metrics, self, self._snapshots)
+            checkpointer = Checkpointer(lambda: connect(self._path))
+            self._writer = Writer(
+                writer, clock, self.notifications, self.commit_metrics, self, self._snapshots, checkpointer
+            )
             self._submit = self._writer.submit
 
     def _check_log(self, *, recover: bool) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from strongroom.store.commit_metrics import CommitMetrics
     from strongroom.store.sqlite.change_watch import FileNotifications
+    from strongroom.store.sqlite.checkpointer import Checkpointer
 
 MAX_BATCH: Final = 256  # writes that share one transaction at most
 SAVEPOINT_BATCHES: Final = 64  # batches with savepoints after a write that failed
@@ -59,6 +60,7 @@ class Writer:
         metrics: CommitMetrics,
         faults: WriterFaults,
         snapshots: Mapping[Tx, Callable[[], None] | None],
+        checkpointer: Checkpointer,
     ) -> None:
         self.connection = connection
         self.busy = False  # from the first write of a batch until no write waits
@@ -69,6 +71,7 @@ class Writer:
         self._metrics = metrics
         self._faults = faults
         self._snapshots = snapshots  # those that are open, and how to ask them to end
+        self._checkpointer = checkpointer
         self._queue: deque[QueuedWrite] = deque()
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -100,9 +103,10 @@ class Writer:
         """Wait for the queued writes, then end the thread. The connection stays open."""
         if self._retry is not None:
             self._retry.cancel()
-        while self.busy:  # noqa: ASYNC110 - an event for this would cost every write
+        while self.busy or self._checkpointer.running:  # noqa: ASYNC110 - an event for this would cost every write
             await asyncio.sleep(0.005)
         self._closed = True
+        self._checkpointer.close()
         if self._thread is not None:
             self._inbox.put(None)
             self._thread.join()
@@ -332,12 +336,22 @@ class Writer:
         self._notifications.committed(tx.pending)  # before the responses leave
         if self._log_pages >= self._checkpoint_at:
             self._checkpoint_at = self._log_pages + CHECKPOINT_PAGES
-            is_long = self._log_pages >= MAX_LOG_PAGES
-            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if is_long else apsw.SQLITE_CHECKPOINT_PASSIVE
-            self._queue.appendleft(QueuedWrite(None, (mode,), {}, long=True))
+            if not self._checkpointer.running:
+                self._checkpointer.start(batch[0].loop, self._checkpoint_soon)
         elif self._log_pages < CHECKPOINT_PAGES:
             self._checkpoint_at = CHECKPOINT_PAGES
         self._complete(batch)
+
+    def _checkpoint_soon(self) -> None:
+        """Checkpoint before the writes that wait: what was committed while the log was copied."""
+        if self.broken:
+            return
+        is_long = self._log_pages >= MAX_LOG_PAGES
+        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if is_long else apsw.SQLITE_CHECKPOINT_PASSIVE
+        self._queue.appendleft(QueuedWrite(None, (mode,), {}, long=True))
+        if not self.busy:
+            self.busy = True
+            self._next_batch()
 
     def _complete(self, batch: list[QueuedWrite]) -> None:
         for write in batch:
