@@ -22,7 +22,7 @@ from strongroom.store.sqlite import writer
 from strongroom.store.sqlite.checkpointer import Checkpointer
 from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, runs
-from tests.support.waiting import PATIENCE, until_async
+from tests.support.waiting import until_async
 
 
 class _Writers:
@@ -214,6 +214,9 @@ async def _copied(db: SqliteDatabase) -> None:
     await until_async(lambda: not db._writer._checkpointer.running and not db._writer.busy, "the end of the copy")
 
 
+SLOW_COPY_SECONDS = 20  # before a test that did not let it go on has failed
+
+
 class _SlowCopy:
     """A copy of the log into the file that takes as long as the test likes."""
 
@@ -223,11 +226,23 @@ class _SlowCopy:
 
         def slowly(checkpointer: Checkpointer) -> None:
             self.begun.set()
-            assert self.go_on.wait(PATIENCE)
+            assert self.go_on.wait(SLOW_COPY_SECONDS)
             copy(checkpointer)
 
         monkeypatch.setattr(Checkpointer, "_copy", slowly)
         monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 50)
+
+    async def begin(self, path: Path, clock: Clock) -> SqliteDatabase:
+        """A database whose log is being copied."""
+        db = SqliteDatabase(str(path), clock)
+        await _one_by_one(db, 0, 60)
+        assert self.begun.is_set()
+        return db
+
+
+async def _waits(task: asyncio.Task[Any]) -> bool:
+    """Whether it is not done after a moment."""
+    return not (await asyncio.wait({task}, timeout=0.05))[0]
 
 
 @runs
@@ -236,9 +251,7 @@ async def test_writes_go_on_while_the_log_is_copied(
 ) -> None:
     """Nobody waits for a disk that takes its time; what was written meanwhile is copied too, and the log begun anew."""
     slow = _SlowCopy(monkeypatch)
-    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
-    await _one_by_one(db, 0, 60)
-    assert slow.begun.is_set()
+    db = await slow.begin(tmp_path / "x.db", clock)
     await _one_by_one(db, 100, 200)
     grown = (tmp_path / "x.db-wal").stat().st_size
     slow.go_on.set()
@@ -249,16 +262,66 @@ async def test_writes_go_on_while_the_log_is_copied(
 
 
 @runs
+async def test_writes_wait_for_the_copy_once_the_log_has_reached_its_bound(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However slow the disk is, the log does not grow beyond it; then they are written, and it is emptied."""
+    monkeypatch.setattr(writer, "MAX_LOG_PAGES", 400)
+    slow, log = _SlowCopy(monkeypatch), tmp_path / "x.db-wal"
+    db = await slow.begin(tmp_path / "x.db", clock)
+    writing = asyncio.create_task(_one_by_one(db, 100, 200))
+    await until_async(lambda: db._writer._waits_for_copy, "writers that wait")
+    assert await _waits(writing)
+    assert log.stat().st_size < 420 * 4_120, "the bound, and what one commit adds"
+    slow.go_on.set()
+    await asyncio.wait_for(writing, SLOW_COPY_SECONDS)
+    await _copied(db)
+    assert await db.read(store.accounts.by_email, "e299@x") is not None
+    assert log.stat().st_size < 420 * 4_120
+    await db.close()
+
+
+@runs
+async def test_the_log_is_truncated_once_it_is_copied(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who deletes something is not told that the log is still read: the two do not hinder each other."""
+    slow = _SlowCopy(monkeypatch)
+    db = await slow.begin(tmp_path / "x.db", clock)
+    truncating = asyncio.create_task(db.truncate_log())
+    assert await _waits(truncating)
+    slow.go_on.set()
+    assert await truncating
+    assert (tmp_path / "x.db-wal").stat().st_size == 0
+    await db.close()
+
+
+@runs
 async def test_a_database_that_is_closed_waits_for_the_copy_of_its_log(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of it is in the file then, and there is no log any more."""
     slow = _SlowCopy(monkeypatch)
-    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
-    await _one_by_one(db, 0, 60)
-    assert slow.begun.is_set()
+    db = await slow.begin(tmp_path / "x.db", clock)
     closing = asyncio.create_task(db.close())
-    assert not (await asyncio.wait({closing}, timeout=0.05))[0]
+    assert await _waits(closing)
     slow.go_on.set()
     await closing
     assert not (tmp_path / "x.db-wal").exists()
+
+
+@runs
+async def test_damage_while_the_log_is_copied_leaves_no_write_waiting(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that waits for the copy is refused, as others are."""
+    monkeypatch.setattr(writer, "MAX_LOG_PAGES", 400)
+    slow = _SlowCopy(monkeypatch)
+    db = await slow.begin(tmp_path / "x.db", clock)
+    writing = asyncio.create_task(_one_by_one(db, 100, 200))
+    await until_async(lambda: db._writer._waits_for_copy, "a writer that waits")
+    db._writer.broken = True
+    slow.go_on.set()
+    with pytest.raises(Unavailable):
+        await asyncio.wait_for(writing, SLOW_COPY_SECONDS)
+    await db.close()

@@ -72,6 +72,7 @@ class Writer:
         self._faults = faults
         self._snapshots = snapshots  # those that are open, and how to ask them to end
         self._checkpointer = checkpointer
+        self._waits_for_copy = False  # the next batch, until the log is copied into the file
         self._queue: deque[QueuedWrite] = deque()
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -116,6 +117,9 @@ class Writer:
 
     def _next_batch(self) -> None:
         """Start the next transaction with all that waits, up to a long write, which has one to itself."""
+        self._waits_for_copy = self._checkpointer.running and self._must_wait_for_copy()
+        if self._waits_for_copy:
+            return
         batch: list[QueuedWrite] = []
         while self._queue and len(batch) < MAX_BATCH:
             if self._queue[0].long and batch:
@@ -136,6 +140,10 @@ class Writer:
                 self._run_on_thread(lambda: self._execute_on_thread(batch))
             return
         self._begin(batch)
+
+    def _must_wait_for_copy(self) -> bool:
+        """Whether the log has reached its bound, or a checkpoint is next: two at once would hinder each other."""
+        return self._log_pages >= MAX_LOG_PAGES or (bool(self._queue) and self._queue[0].action is None)
 
     def _begin(self, batch: list[QueuedWrite]) -> None:
         self.connection.set_busy_timeout(0)
@@ -344,12 +352,11 @@ class Writer:
 
     def _checkpoint_soon(self) -> None:
         """Checkpoint before the writes that wait: what was committed while the log was copied."""
-        if self.broken:
-            return
-        is_long = self._log_pages >= MAX_LOG_PAGES
-        mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if is_long else apsw.SQLITE_CHECKPOINT_PASSIVE
-        self._queue.appendleft(QueuedWrite(None, (mode,), {}, long=True))
-        if not self.busy:
+        if not self.broken:
+            is_long = self._log_pages >= MAX_LOG_PAGES
+            mode = apsw.SQLITE_CHECKPOINT_TRUNCATE if is_long else apsw.SQLITE_CHECKPOINT_PASSIVE
+            self._queue.appendleft(QueuedWrite(None, (mode,), {}, long=True))
+        if self._waits_for_copy or not self.busy:
             self.busy = True
             self._next_batch()
 
