@@ -158,6 +158,39 @@ async def test_pages_are_bounded_by_bytes(open_db: OpenDb) -> None:
     await db.close()
 
 
+@pytest.mark.parametrize(
+    "stored",
+    [
+        ["A" * 1_000, "", "é" * 500, *"defghijklmnop"],
+        ["A" * 1_000, "B" * 1_001, "é" * 600],
+        ["A", "B" * 50_000, "C" * 50_000, *"defghijkl", "M" * 50_000],
+        ["A", "?"],
+    ],
+    ids=["small", "little larger", "large", "a mark"],
+)
+@runs
+async def test_lists_of_small_documents_are_whole_and_bounded(
+    stored: list[str], open_db: OpenDb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the mean size lets one expect: larger documents, any data, more of them than a page holds."""
+    monkeypatch.setattr("strongroom.store.postgres.transaction.SMALL_ROWS", 8)
+    for engine in ("sqlite", "postgres"):
+        monkeypatch.setattr(f"strongroom.store.{engine}.transaction.PAGE_BYTES", 8_000)
+    monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})
+    db = open_db()
+    await owner(db)
+    await vault(db)
+    for number, data in enumerate(stored):
+        await db.write(add, f"d{number}", data)
+    for limit, mean_bytes in itertools.product((1, 7, 8, 9, 10**6), (0, 1_000, 1_001)):
+        async with db.snapshot() as tx:
+            pages = store.documents.after(tx, "u", "v", 0, None, show=Show.ALL, limit=limit, mean_bytes=mean_bytes)
+            found = [[document.data for document in page] async for page in pages]
+        assert [data for page in found for data in page] == stored[:limit], (limit, mean_bytes)
+        assert max(sum(map(len, page)) for page in found) < 8_000 + 50_000, "what fits, and the one that does not"
+    await db.close()
+
+
 @runs
 async def test_a_cancelled_writer_leaves_the_others_alone(open_db: OpenDb) -> None:
     """A client that goes away while its write waits does not stop the queue."""

@@ -14,7 +14,7 @@ from strongroom.model import Change
 if TYPE_CHECKING:
     from strongroom.model import Actor
     from strongroom.store import Tx
-    from strongroom.store.queries.vaults import VaultTimes
+    from strongroom.store.queries.vaults import VaultSummary
 
 _DOCUMENT, _BLOB, _RENAMED = "", "blob", "renamed"
 
@@ -52,13 +52,13 @@ def view(actor: Actor, *, documents: bool) -> View:
     )
 
 
-async def open_vault(tx: Tx, actor: Actor, vault_uid: str) -> VaultTimes:
-    """The times of a vault that the actor may follow."""
+async def open_vault(tx: Tx, actor: Actor, vault_uid: str) -> VaultSummary:
+    """The summary of a vault that the actor may follow."""
     rules.require_vault(actor, vault_uid)
-    times = await store.vaults.times(tx, actor.user_id, vault_uid)
-    if times is None:
+    vault = await store.vaults.summary(tx, actor.user_id, vault_uid)
+    if vault is None:
         raise VaultNotFound
-    return times
+    return vault
 
 
 class ChangePage(Struct, frozen=True):
@@ -74,7 +74,7 @@ async def page(tx: Tx, user_id: str, vault_uid: str, created_at: int, since: int
 
     The vault's clock is read first: the query after it sees every change up to that time.
     """
-    vault = await store.vaults.times(tx, user_id, vault_uid)
+    vault = await store.vaults.summary(tx, user_id, vault_uid)
     if vault is None or vault.created_at != created_at:
         return None
     if vault.updated_at <= since:

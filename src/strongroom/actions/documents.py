@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from strongroom.model import AccountLimits, Actor, Expected
     from strongroom.store import Tx
-    from strongroom.store.queries.vaults import VaultTimes
+    from strongroom.store.queries.vaults import VaultSummary
     from strongroom.wire.requests import CreateDocument, PutDocument
 
 D = TypeVar("D", Document, Head)
@@ -116,16 +116,18 @@ class DocumentList:
         self._actor = actor
         self._vault_uid = vault_uid
         self._wanted = wanted
-        self._started: VaultTimes | None = None
+        self._started: VaultSummary | None = None
+        self._mean_bytes: int | None = None
 
     async def read(self, tx: Tx) -> AsyncGenerator[list[Document], None]:
         """Pages of the documents after the cursor."""
         collections = rules.collections_of(self._actor, self._wanted.collection)
         rules.require_vault(self._actor, self._vault_uid)
-        vault = await store.vaults.times(tx, self._actor.user_id, self._vault_uid)
+        vault = await store.vaults.summary(tx, self._actor.user_id, self._vault_uid)
         started, self._started = self._started, self._started or vault
         if vault is None or (started is not None and started.created_at != vault.created_at):
             raise VaultNotFound
+        self._mean_bytes = vault.mean_bytes
         if started is None or self._wanted.show is not Show.LIVE:
             return self._pages(tx, collections, self._wanted.show, self.last)
         return self._continued(tx, collections, started.updated_at)
@@ -154,6 +156,7 @@ class DocumentList:
             collections,
             show=show,
             limit=rules.MAX_INTEGER if limit is None else min(limit - self.count + 1, rules.MAX_INTEGER),
+            mean_bytes=self._mean_bytes,
             until=until,
         )
 

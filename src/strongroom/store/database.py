@@ -59,12 +59,13 @@ class Tx(Protocol):
         """
 
     def pages(
-        self, kind: type[T], sql: Sql, /, after: str, by: str, **parameters: Any
+        self, kind: type[T], sql: Sql, /, after: str, by: str, mean_bytes: int | None = None, **parameters: Any
     ) -> AsyncGenerator[list[T], None]:
         """All rows in pages of bounded bytes, each read when it is needed; the last may be empty.
 
         The statement is ordered by the column `by` and takes a `limit`; an engine that reads page by page goes on with
-        the last row's `by` as the parameter `after`.
+        the last row's `by` as the parameter `after`. `mean_bytes` is about how large the data of a row is, where it is
+        known: small ones may be read in a quicker way.
         """
 
     def notify(self, user_id: str, vault_uid: str | None) -> None:

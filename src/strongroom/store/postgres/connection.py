@@ -80,8 +80,6 @@ async def connect(url: str, *, patient: bool = False) -> Connection:
 
 async def set_codec(connection: Connection) -> None:
     """Keep text that may hold NUL, which PostgreSQL's own text cannot, as bytes."""
-    await connection.set_type_codec("bytea", schema="pg_catalog", encoder=str.encode, decoder=_text, format="binary")
-
-
-def _text(raw: bytes) -> str:
-    return bytes(raw).decode()
+    await connection.set_type_codec(
+        "bytea", schema="pg_catalog", encoder=str.encode, decoder=bytes.decode, format="binary"
+    )

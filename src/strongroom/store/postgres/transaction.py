@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import contextmanager
+from itertools import starmap
 from typing import TYPE_CHECKING, Any, Final
 
 import asyncpg
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 PAGE_BYTES: Final = 1280 * 1024
 PAGE_ROWS: Final = 2_048
+SMALL_ROWS: Final = 1_024  # of rows so small that a page holds as many: their sizes need not be added up
+LARGE: Final = "?"  # in place of larger data; where a row's data is just that, it is read again, and nothing is lost
 _LOCK: Final = "SELECT 1 FROM ledgers WHERE user_id = $1 FOR UPDATE"
 
 
@@ -108,32 +111,36 @@ class Tx(NotifyingTransaction):
         return stored
 
     async def pages(
-        self, kind: type[Any], sql: Sql, /, after: str, by: str, **parameters: Any
+        self, kind: type[Any], sql: Sql, /, after: str, by: str, mean_bytes: int | None = None, **parameters: Any
     ) -> AsyncGenerator[list[Any], None]:
         """Pages by key. One that holds everything is one statement; more than one are read in one snapshot."""
-        page = await self._page(kind, sql, by, parameters)
-        if not _full(page, parameters["limit"]):
+        limit: int = parameters["limit"]
+        small = PAGE_BYTES // SMALL_ROWS
+        if mean_bytes is not None and mean_bytes <= small:
+            page = await self._page(kind, _of_small_rows(kind, sql, small), sql, parameters, SMALL_ROWS)
+            if (len(page) < SMALL_ROWS or len(page) == limit) and all(row.data != LARGE for row in page):
+                yield page
+                return
+        bounded = _bounded(kind, sql, by)
+        page = await self._page(kind, bounded, sql, parameters, PAGE_ROWS)
+        if not _full(page, limit):
             yield page
             return
         async with consistent_read(self._connection):
             while True:
-                page = await self._page(kind, sql, by, parameters)
+                page = await self._page(kind, bounded, sql, parameters, PAGE_ROWS)
                 yield page
                 if not page:
                     return
-                parameters = {
-                    **parameters,
-                    after: getattr(page[-1], by),
-                    "limit": parameters["limit"] - len(page),
-                }
-                if parameters["limit"] <= 0:
+                limit -= len(page)
+                parameters = {**parameters, after: getattr(page[-1], by), "limit": limit}
+                if limit <= 0:
                     return
 
-    async def _page(self, kind: type[Any], sql: Sql, by: str, parameters: dict[str, Any]) -> list[Any]:
-        """Rows up to a number of bytes: the running sum of sizes is PostgreSQL's work, so a page is never larger."""
-        arguments = [min(parameters[n], PAGE_ROWS) if n == "limit" else parameters[n] for n in sql.names]
-        rows = await self._connection.fetch(_bounded(kind, sql, by), *arguments)
-        return [kind(*row) for row in rows]
+    async def _page(self, kind: type[Any], text: str, sql: Sql, parameters: dict[str, Any], most: int) -> list[Any]:
+        """The first rows of a statement, at most so many."""
+        arguments = [min(parameters[name], most) if name == "limit" else parameters[name] for name in sql.names]
+        return list(starmap(kind, await self._connection.fetch(text, *arguments)))
 
 
 def consistent_read(connection: Connection) -> Any:
@@ -159,10 +166,21 @@ def _full(page: list[Any], limit: int) -> bool:
     return len(page) >= PAGE_ROWS or sum(len((row.data or "").encode()) for row in page) >= PAGE_BYTES
 
 
-_statements: dict[tuple[type[Any], str], str] = {}
+_statements: dict[tuple[Any, ...], str] = {}
+
+
+def _of_small_rows(kind: type[Any], sql: Sql, small: int) -> str:
+    """The statement, with a mark in place of data that has more bytes than these."""
+    statement = _statements.get((kind, sql.postgres, small))
+    if statement is None:
+        data = f"CASE WHEN octet_length(data) > {small} THEN '{LARGE}' ELSE data END"
+        fields = ", ".join(data if name == "data" else name for name in kind.__struct_fields__)
+        statement = _statements[kind, sql.postgres, small] = f"SELECT {fields} FROM ({sql.postgres}) AS listed"
+    return statement
 
 
 def _bounded(kind: type[Any], sql: Sql, by: str) -> str:
+    """The statement, up to a number of bytes: PostgreSQL adds up the sizes, so a page is never larger."""
     statement = _statements.get((kind, sql.postgres))
     if statement is None:
         fields = ", ".join(kind.__struct_fields__)

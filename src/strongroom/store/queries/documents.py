@@ -185,6 +185,7 @@ def after(
     *,
     show: Show,
     limit: int,
+    mean_bytes: int | None = None,
     until: int | None = None,
 ) -> AsyncGenerator[list[Document], None]:
     """The documents that changed after `since`, and not after `until` where there is one, in order, in pages."""
@@ -197,6 +198,7 @@ def after(
         statement,
         after="since",
         by="updated_at",
+        mean_bytes=mean_bytes,
         user_id=user_id,
         vault_uid=vault_uid,
         since=since,

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
 
-class VaultTimes(Struct, frozen=True):
-    """When a vault was created, which tells it from a later one of the same uid, and when it last changed."""
+class VaultSummary(Struct, frozen=True):
+    """A vault without its name and blob."""
 
-    created_at: int
+    created_at: int  # tells it from a later one of the same uid
     updated_at: int
+    mean_bytes: int  # of a document
 
 
 _BARE = "uid, name, version, updated_at, documents, bytes"
@@ -35,7 +36,10 @@ _INSERT = Sql(f"""
 _GET = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _GET_BARE = Sql(f"SELECT {_BARE} FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _CLOCK = Sql("SELECT updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
-_TIMES = Sql("SELECT created_at, updated_at FROM vaults WHERE user_id = :user_id AND uid = :uid")
+_SUMMARY = Sql("""
+    SELECT created_at, updated_at, CASE WHEN documents > 0 THEN bytes / documents ELSE 0 END
+      FROM vaults WHERE user_id = :user_id AND uid = :uid
+""")
 _BY_NAME = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AND name = :name")
 _LISTED = "FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit"
 _LIST = Sql(f"SELECT {columns(Vault)} {_LISTED}")
@@ -80,9 +84,9 @@ async def clock(tx: Tx, user_id: str, uid: str) -> int | None:
     return timestamp
 
 
-async def times(tx: Tx, user_id: str, uid: str) -> VaultTimes | None:
-    """When the vault was created and last changed; None if this owner has no such vault."""
-    return await tx.one(VaultTimes, _TIMES, user_id=user_id, uid=uid)
+async def summary(tx: Tx, user_id: str, uid: str) -> VaultSummary | None:
+    """The vault without its name and blob; None if this owner has no such vault."""
+    return await tx.one(VaultSummary, _SUMMARY, user_id=user_id, uid=uid)
 
 
 async def by_name(tx: Tx, user_id: str, name: str) -> Vault | None:
