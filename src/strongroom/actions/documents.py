@@ -132,6 +132,19 @@ class DocumentList:
             return self._pages(tx, collections, self._wanted.show, self.last)
         return self._continued(tx, collections, started.updated_at)
 
+    async def read_few(self, tx: Tx) -> list[Document] | None:
+        """The documents after the cursor, if they are few and small; otherwise None: they are to be read in pages.
+
+        None at all, without a look at them, if the vault's clock shows that nothing changed.
+        """
+        if await is_up_to_date(tx, self._actor, self._vault_uid, self._wanted):
+            return []
+        collections = rules.collections_of(self._actor, self._wanted.collection)
+        since = min(self.last, rules.MAX_INTEGER)
+        return await store.documents.few_after(
+            tx, self._actor.user_id, self._vault_uid, since, collections, self._wanted.show, self._limit()
+        )
+
     def take(self, page: list[Document]) -> list[Document]:
         """As much of a page as the limit allows; the cursor moves past it."""
         limit = self._wanted.limit
@@ -146,8 +159,7 @@ class DocumentList:
     def _pages(
         self, tx: Tx, collections: Sequence[str] | None, show: Show, since: int, until: int | None = None
     ) -> AsyncGenerator[list[Document], None]:
-        """The documents after `since`; one more than `limit`, to see whether there are more."""
-        limit = self._wanted.limit
+        """The documents after `since`."""
         return store.documents.after(
             tx,
             self._actor.user_id,
@@ -155,10 +167,15 @@ class DocumentList:
             min(since, rules.MAX_INTEGER),
             collections,
             show=show,
-            limit=rules.MAX_INTEGER if limit is None else min(limit - self.count + 1, rules.MAX_INTEGER),
+            limit=self._limit(),
             mean_bytes=self._mean_bytes,
             until=until,
         )
+
+    def _limit(self) -> int:
+        """How many documents are to be read: one more than are wanted, to see whether there are more."""
+        limit = self._wanted.limit
+        return rules.MAX_INTEGER if limit is None else min(limit - self.count + 1, rules.MAX_INTEGER)
 
     async def _continued(
         self, tx: Tx, collections: Sequence[str] | None, started: int

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 ALL: Final = 2**63 - 1  # a limit that does not limit
 
+LARGE: Final = "?"  # in place of data that is too large; data that is just that is read again, and nothing is lost
+
 _NAMED = re.compile(r"(?<!:):([a-z_][a-z0-9_]*)")
 
 
@@ -47,6 +49,11 @@ def _values_of(names: list[str]) -> Callable[[Mapping[str, Any]], tuple[Any, ...
     if len(names) > 1:
         return itemgetter(*names)
     return lambda given: tuple(given[name] for name in names)
+
+
+def data_up_to(most: int) -> str:
+    """The column `data`, with a mark in place of what has more bytes."""
+    return f"CASE WHEN octet_length(data) > {most} THEN '{LARGE}' ELSE data END"
 
 
 def delete_earliest(table: str, time: str, condition: str = "TRUE") -> Sql:

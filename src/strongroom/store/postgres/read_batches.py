@@ -165,6 +165,10 @@ class BatchedReadTx:
         rows: list[Any] = await self._read(_all, kind, sql, parameters)
         return rows
 
+    async def few(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
+        """All rows."""
+        return await self.all(kind, sql, **parameters)
+
 
 async def _all(tx: Any, kind: type[Any], sql: Sql, parameters: dict[str, Any]) -> Any:
     return await tx.all(kind, sql, **parameters)

@@ -13,7 +13,7 @@ from asyncpg import Connection
 from strongroom.store.change_notifications import NotifyingTransaction
 from strongroom.store.exceptions import Duplicate, MissingParent
 from strongroom.store.postgres import combined_writes
-from strongroom.store.statement import Sql
+from strongroom.store.statement import LARGE, Sql, data_up_to
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator, Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 PAGE_BYTES: Final = 1280 * 1024
 PAGE_ROWS: Final = 2_048
 SMALL_ROWS: Final = 1_024  # of rows so small that a page holds as many: their sizes need not be added up
-LARGE: Final = "?"  # in place of larger data; where a row's data is just that, it is read again, and nothing is lost
 _LOCK: Final = "SELECT 1 FROM ledgers WHERE user_id = $1 FOR UPDATE"
 
 
@@ -61,6 +60,10 @@ class Tx(NotifyingTransaction):
     async def all(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
         """All rows."""
         return [kind(*row) for row in await self._rows(sql, parameters)]
+
+    async def few(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any]:
+        """All rows."""
+        return await self.all(kind, sql, **parameters)
 
     async def value(self, sql: Sql, /, **parameters: Any) -> Any:
         """The first column of the first row, or None."""
@@ -173,8 +176,7 @@ def _of_small_rows(kind: type[Any], sql: Sql, small: int) -> str:
     """The statement, with a mark in place of data that has more bytes than these."""
     statement = _statements.get((kind, sql.postgres, small))
     if statement is None:
-        data = f"CASE WHEN octet_length(data) > {small} THEN '{LARGE}' ELSE data END"
-        fields = ", ".join(data if name == "data" else name for name in kind.__struct_fields__)
+        fields = ", ".join(data_up_to(small) if name == "data" else name for name in kind.__struct_fields__)
         statement = _statements[kind, sql.postgres, small] = f"SELECT {fields} FROM ({sql.postgres}) AS listed"
     return statement
 

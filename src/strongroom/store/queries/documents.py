@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import to_builtins
 
 from strongroom.model import Document, ExpiredRow, Head
-from strongroom.store.statement import Sql, columns
+from strongroom.store.statement import LARGE, Sql, columns, data_up_to
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
 
     from strongroom.store.database import Tx
+
+FEW: Final = 32  # documents of a list that is read at once
+FEW_BYTES: Final = 4_096  # of the data of each of them, at most
 
 _COLUMNS = columns(Document)
 # A uid names one row. The vault is only to be compared: PostgreSQL, as long as it has not counted a table, would as
@@ -88,10 +91,11 @@ class Show(Enum):
 
 
 @lru_cache(maxsize=256)
-def _list(collections: int, show: Show, *, ends: bool = False) -> Sql:
+def _list(collections: int, show: Show, *, ends: bool = False, few: bool = False) -> Sql:
     """The list, over a number of collections. One branch each, so that an index gives each in order and they merge."""
+    names = [f"{data_up_to(FEW_BYTES)} AS data" if few and name == "data" else name for name in _COLUMNS.split(", ")]
     branches = [
-        f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid{named}"
+        f"SELECT {', '.join(names)} FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid{named}"
         f" AND updated_at > :since{' AND updated_at <= :until' if ends else ''}{show.value}"
         for named in ([f" AND collection = :collection_{n}" for n in range(collections)] or [""])
     ]
@@ -205,6 +209,18 @@ def after(
         limit=limit,
         **named,
     )
+
+
+async def few_after(
+    tx: Tx, user_id: str, vault_uid: str, since: int, collections: Sequence[str] | None, show: Show, limit: int
+) -> list[Document] | None:
+    """The documents that changed after `since`, in order, if they are few and small; otherwise None."""
+    named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
+    statement, most = _list(len(named), show, few=True), min(limit, FEW + 1)
+    found = await tx.few(Document, statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=most, **named)
+    if found is None or len(found) > FEW or any(document.data == LARGE for document in found):
+        return None
+    return found
 
 
 async def any_after(

@@ -183,6 +183,14 @@ class Tx(NotifyingTransaction):
             self._unreadable(parameters)
         return list(starmap(kind, good))
 
+    async def few(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any] | None:
+        """All rows; None where one of them cannot be read: `pages` goes on behind it."""
+        try:
+            rows = self._rows(sql, parameters)
+        except UnicodeDecodeError:
+            return None
+        return list(starmap(kind, rows)) if _fits(rows, kind) else None
+
     def _readable(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         """The rows whose text is text. After one that is not, the same cursor goes on with the next."""
         cursor = self._connection.cursor().execute(sql.numbered, sql.values(parameters))
