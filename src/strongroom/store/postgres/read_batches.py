@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from strongroom.store.session_check import SessionCheck
     from strongroom.store.statement import Sql
 
-MAX_READS: Final = 64  # in one query
+MAX_READS: Final = 32  # in one query; with more, this process would wait for PostgreSQL and not work meanwhile
 _NUMBERED = re.compile(r"\$(\d+)")
 _TYPES: Final = {str: "text", int: "bigint"}
 
