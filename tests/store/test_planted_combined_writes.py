@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 import asyncpg
 import pytest
 
-from strongroom.errors import Refusal
+from strongroom.errors import ImportUnfinished, KeyringConflict, QuotaExceeded, Refusal, UidTaken
 from strongroom.model import AccountLimits
+from strongroom.store.postgres import combined_accounts
 from strongroom.store.postgres import combined_writes as on_postgres
 from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite import combined_writes as on_sqlite
 from tests.conftest import Clock
+from tests.store import test_combined_accounts as tests_of_accounts
 from tests.store import test_combined_writes as tests
 from tests.sync.test_planted import PAGE
 
@@ -125,6 +127,84 @@ def test_a_planted_fault_is_noticed(where: str, clock: Clock, monkeypatch: pytes
         planted.test(**{name: value for name, value in given.items() if name in wanted})
 
 
+class AccountFault(NamedTuple):
+    """A fault of the statement for several accounts: what is right, what is wrong, the test, and its arguments."""
+
+    right: str
+    wrong: str
+    test: Callable[..., None]
+    given: dict[str, Any]
+
+
+ACCOUNT_FAULTS = {
+    "a write is not booked in its vault": AccountFault(
+        "documents = vaults.documents + booked.documents",
+        "documents = vaults.documents",
+        tests_of_accounts.test_creates_of_many_accounts_share_a_statement,
+        {},
+    ),
+    "a write is not booked in its account": AccountFault(
+        "documents = ledgers.documents +",
+        "documents = ledgers.documents + 0 *",
+        tests_of_accounts.test_creates_of_many_accounts_share_a_statement,
+        {},
+    ),
+    "the clock runs out of order": AccountFault(
+        "+ place,", "- place,", tests_of_accounts.test_creates_of_many_accounts_share_a_statement, {}
+    ),
+    "a quota of documents does not hold": AccountFault(
+        "IS NULL OR ledgers.documents",
+        "IS NULL OR 0",
+        tests_of_accounts.test_a_refusal_touches_no_other_account,
+        {"refused": tests_of_accounts.quota_of_documents, "why": QuotaExceeded},
+    ),
+    "a quota of bytes does not hold": AccountFault(
+        "IS NULL OR ledgers.bytes",
+        "IS NULL OR 0 *",
+        tests_of_accounts.test_a_refusal_touches_no_other_account,
+        {"refused": tests_of_accounts.quota_of_bytes, "why": QuotaExceeded},
+    ),
+    "the keyring is not compared": AccountFault(
+        "keyrings.version <= keyring_version",
+        "keyring_version IS NOT NULL",
+        tests_of_accounts.test_a_refusal_touches_no_other_account,
+        {"refused": tests_of_accounts.older_keyring, "why": KeyringConflict},
+    ),
+    "the uid of a vault is taken": AccountFault(
+        "FROM wanted JOIN vaults USING (user_id, uid)",
+        "FROM wanted JOIN vaults USING (user_id, uid) WHERE false",
+        tests_of_accounts.test_a_refusal_touches_no_other_account,
+        {"refused": tests_of_accounts.uid_of_a_vault, "why": UidTaken},
+    ),
+    "an import that runs is overlooked": AccountFault(
+        "ledgers.importing = 0",
+        "true",
+        tests_of_accounts.test_a_refusal_touches_no_other_account,
+        {"refused": tests_of_accounts.unfinished_import, "why": ImportUnfinished},
+    ),
+    "what others have written since is overlooked": AccountFault(
+        "WHERE ledgers.clock = seen.clock",
+        "WHERE true",
+        tests_of_accounts.test_a_uid_is_never_a_vaults_and_a_documents,
+        {},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", ACCOUNT_FAULTS)
+def test_a_planted_fault_of_several_accounts_is_noticed(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    """A statement with one thing wrong does not pass the test of it."""
+    if "://" not in where:
+        pytest.skip("there is no such statement on this engine")
+    planted, statement = ACCOUNT_FAULTS[fault], combined_accounts._CREATE
+    assert planted.right in statement.postgres
+    monkeypatch.setattr(statement, "postgres", statement.postgres.replace(planted.right, planted.wrong))
+    with pytest.raises((AssertionError, pytest.fail.Exception, Refusal, asyncpg.PostgresError)):
+        planted.test(where=where, clock=clock, **planted.given)
+
+
 def test_a_session_that_is_not_checked_is_noticed(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that lets everybody pass does not pass the test of it."""
     monkeypatch.setattr(SessionCheck, "resolve", lambda check, _: setattr(check, "passed", True))
@@ -135,4 +215,4 @@ def test_a_session_that_is_not_checked_is_noticed(where: str, clock: Clock, monk
 def test_the_faults_are_listed() -> None:
     """Whoever reads the page learns which faults were planted."""
     text = PAGE.read_text("utf-8")
-    assert [fault for fault in FAULTS if f"| {fault} |" not in text] == []
+    assert [fault for fault in {**FAULTS, **ACCOUNT_FAULTS} if f"| {fault} |" not in text] == []

@@ -36,7 +36,7 @@ class CommitMetrics:
 
     def __init__(self) -> None:
         self.lost_at: float | None = None
-        self.failed_batches = 0  # queries for many reads that failed; each was read by itself
+        self.failed_batches = 0  # queries for many requests that failed; each was run by itself
         self.writes = Histogram(WRITES)
         self.seconds = Histogram(SECONDS)
 

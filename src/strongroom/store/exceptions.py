@@ -34,3 +34,7 @@ def reason(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "no answer"
     return (str(error).partition("\n")[0] or type(error).__name__).rstrip(".")
+
+
+class OutcomeUnknown(Exception):  # noqa: N818 - not an error of ours
+    """A commit was sent, and the connection was lost before its result came."""

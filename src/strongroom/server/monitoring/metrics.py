@@ -25,7 +25,7 @@ FAMILIES: Final = (
     ("strongroom_connection_refusals_total", "counter", "Connections that were refused before there was a request"),
     ("strongroom_commit_writes", "histogram", "Writes that shared one commit"),
     ("strongroom_commit_seconds", "histogram", "Time that a commit took until the database had it"),
-    ("strongroom_read_batch_failures_total", "counter", "Queries for many reads at once that PostgreSQL refused"),
+    ("strongroom_read_batch_failures_total", "counter", "Queries for many requests at once that PostgreSQL refused"),
     ("strongroom_connections", "gauge", "Open connections"),
     ("strongroom_buffered_bytes", "gauge", "Bytes of unfinished requests and of answers that clients have not taken"),
     ("strongroom_buffer_cuts_total", "counter", "Connections that were cut because buffers were over BUFFER_BYTES"),

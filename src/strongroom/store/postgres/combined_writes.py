@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from strongroom.store.write_forms import Form
 
 
-_DOCUMENT: Final = columns(Document)
+DOCUMENT_COLUMNS: Final = columns(Document)
 # Always true. The planner takes it for a rare case and expects one row: it looks rows up by their keys, however large
 # the tables are, and has no reason to plan the statement anew at each execution.
-_FEW: Final = "given.place * 0 = 0"
+FEW: Final = "given.place * 0 = 0"
 # Evaluated once, before anything is locked: what the statement has read of the ledger, and the keyring, which stays.
 _READ: Final = """
     seen AS MATERIALIZED (SELECT clock FROM ledgers WHERE user_id = :user_id),
@@ -52,7 +52,7 @@ _CREATE: Final = Sql(
           FROM unnest(:uids::text[], :vault_uids::text[], :collections::text[], :datas::text[], :hmacs::bytea[],
                       :versions::bigint[], :sizes::bigint[])
           WITH ORDINALITY AS given (uid, vault_uid, collection, data, hmac, version, size, place)
-         WHERE {_FEW}),
+         WHERE {FEW}),
     booked AS MATERIALIZED (
         SELECT user_id, vault_uid, count(*) AS documents, sum(size) AS bytes, max(place) AS place
           FROM wanted GROUP BY user_id, vault_uid),
@@ -68,7 +68,7 @@ _CREATE: Final = Sql(
              = (SELECT count(*) FROM booked JOIN vaults ON vaults.user_id = booked.user_id AND vaults.uid = vault_uid)
      RETURNING ledgers.clock),
     added AS (
-        INSERT INTO documents (user_id, {_DOCUMENT})
+        INSERT INTO documents (user_id, {DOCUMENT_COLUMNS})
         SELECT user_id, uid, vault_uid, collection, data, hmac, version, {_TIMESTAMP}, {_TIMESTAMP}, NULL
           FROM wanted, ledger),
     counted AS (
@@ -86,7 +86,7 @@ _REPLACE: Final = Sql(
           FROM unnest(:uids::text[], :vault_uids::text[], :datas::text[], :hmacs::bytea[], :versions::bigint[],
                       :new_versions::bigint[], :sizes::bigint[])
           WITH ORDINALITY AS given (uid, vault_uid, data, hmac, version, chosen, size, place)
-         WHERE {_FEW}),
+         WHERE {FEW}),
     stored AS MATERIALIZED (
         SELECT * FROM (
             SELECT place, user_id, uid, documents.vault_uid, collection, documents.version, created_at, size,
@@ -108,8 +108,8 @@ _REPLACE: Final = Sql(
                 + (SELECT coalesce(sum(kept), 0) FROM vaults WHERE user_id = :user_id))
      RETURNING ledgers.clock),
     retained AS (
-        INSERT INTO versions (user_id, {_DOCUMENT}, replaced_at)
-        SELECT documents.user_id, {", ".join(f"documents.{name}" for name in _DOCUMENT.split(", "))}, {_TIMESTAMP}
+        INSERT INTO versions (user_id, {DOCUMENT_COLUMNS}, replaced_at)
+        SELECT documents.user_id, {", ".join(f"documents.{one}" for one in DOCUMENT_COLUMNS.split(", "))}, {_TIMESTAMP}
           FROM stored, documents, ledger
          WHERE documents.user_id = stored.user_id AND documents.uid = stored.uid AND :most_versions > 0),
     crowded AS MATERIALIZED (

@@ -22,8 +22,16 @@ from strongroom.errors import Refusal, StorageFull, Unavailable
 from strongroom.store import locks, write_forms
 from strongroom.store.change_notifications import ChangeHint
 from strongroom.store.commit_metrics import CommitMetrics
-from strongroom.store.exceptions import CannotOpen, CannotReach, Duplicate, MissingParent, RollbackWith, reason
-from strongroom.store.postgres import combined_writes
+from strongroom.store.exceptions import (
+    CannotOpen,
+    CannotReach,
+    Duplicate,
+    MissingParent,
+    OutcomeUnknown,
+    RollbackWith,
+    reason,
+)
+from strongroom.store.postgres import combined_accounts, combined_writes
 from strongroom.store.postgres import pooler as poolers
 from strongroom.store.postgres.connection import CONNECT_SECONDS, connect, is_lost, location
 from strongroom.store.postgres.migrate import migrate as migrate_database
@@ -31,15 +39,15 @@ from strongroom.store.postgres.notify import PostgresNotifications
 from strongroom.store.postgres.pool import Pool
 from strongroom.store.postgres.read_batches import BatchedReadTx, ReadBatcher
 from strongroom.store.postgres.transaction import Tx, consistent_read
-from strongroom.store.postgres.write_batches import UNKNOWN, OutcomeUnknown, RunSeparately, WriteBatcher
+from strongroom.store.postgres.write_batches import UNKNOWN, RunSeparately, WriteBatcher
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+    from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from strongroom.model import Document
     from strongroom.store.session_check import SessionCheck
-    from strongroom.store.write_forms import Form
+    from strongroom.store.write_forms import Form, NewDocument
 
 R = TypeVar("R")
 WAIT_SECONDS: Final = 5.0  # that a request waits for a connection, or for the database to come back
@@ -192,13 +200,13 @@ class PostgresDatabase:
         return BatchedReadTx(self._read_batcher, check, self._clock(), self.read)
 
     def _batch_failed(self, error: Exception) -> None:
-        """Count a query for many reads that failed, and report the first one of each kind; each is read by itself."""
+        """Count a query for many requests that failed, and report the first one of each kind; each is run by itself."""
         self.commit_metrics.failed_batches += 1
         if type(error) not in self._batch_failures:
             self._batch_failures.add(type(error))
             self.warn(  # what the driver says of the error may show a value
-                f"{self.describe} refused a query that reads for many requests at once ({type(error).__name__}). Each "
-                "is read by itself instead, which is slow where strongroom_read_batch_failures_total rises."
+                f"{self.describe} refused a query for many requests at once ({type(error).__name__}). Each is "
+                "run by itself instead, which is slow where strongroom_read_batch_failures_total rises."
             )
 
     async def write(self, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any) -> Any:
@@ -222,7 +230,9 @@ class PostgresDatabase:
         if check is not None and not check.passed:
             await self._batched_reads(check).run_check()
         if self._write_batcher is None or self._write_batcher.loop is not asyncio.get_running_loop():
-            self._write_batcher = WriteBatcher(partial(self._attempts, self._transact), self._combine)
+            self._write_batcher = WriteBatcher(
+                partial(self._attempts, self._transact), self._combine, self._create_many
+            )
         form = None if keywords else write_forms.form_of(action, self._clock(), args)
         return await self._write_batcher.write(owner, action, args if form is None else form.args, keywords, form)
 
@@ -244,6 +254,33 @@ class PostgresDatabase:
             self.notifications.committed({ChangeHint(owner, form.vault_uid) for form in forms})
             self.commit_metrics.committed(len(forms), time.perf_counter() - began)
         return results
+
+    async def _create_many(self, wanted: Mapping[str, Sequence[NewDocument]]) -> dict[str, list[Document]]:
+        """Create documents of several accounts in one statement; of an account that is left out nothing was written."""
+        try:
+            stored: dict[str, list[Document]] = await self._attempts(self._run_accounts, "", (wanted,), {})
+        except (Refusal, OutcomeUnknown):
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it is, each account will meet it or not
+            self._batch_failed(error)
+            return {}
+        return stored
+
+    async def _run_accounts(self, connection: Connection, _action: Any, args: Any, _keywords: Any) -> Any:
+        [wanted] = args
+        began = time.perf_counter()
+        try:
+            stored = await combined_accounts.create(connection, wanted, self._clock())
+        except (asyncpg.UniqueViolationError, asyncpg.ForeignKeyViolationError):
+            return {}
+        except _LOST:
+            raise OutcomeUnknown from None
+        if stored:
+            self.notifications.committed(
+                {ChangeHint(owner, form.vault_uid) for owner in stored for form in wanted[owner]}
+            )
+            self.commit_metrics.committed(sum(map(len, stored.values())), time.perf_counter() - began)
+        return stored
 
     async def write_long_checked(
         self, check: SessionCheck, action: Callable[..., Awaitable[Any]], *args: Any, **keywords: Any
@@ -325,7 +362,7 @@ class PostgresDatabase:
             except asyncpg.QueryCanceledError:
                 raise Unavailable(1) from None
             except OutcomeUnknown:
-                if run == self._run_combined:
+                if run in (self._run_combined, self._run_accounts):
                     raise
                 raise Unavailable(1, UNKNOWN) from None
             except (*_LOST, AttributeError) as error:

@@ -1,34 +1,34 @@
 """Batches concurrent writes of one account on PostgreSQL into one transaction: they would wait for the same row lock.
 
 Each node takes the writes of an account that have gathered. Those of single documents are combined in one statement for
-all creates and one for all replacements. What cannot be combined runs one after the other in one transaction; if one of
-them is refused, all are rolled back and each is run again by itself: a refusal never touches the others.
+all creates and one for all replacements; small creates of several accounts share a statement. What cannot be combined
+runs one after the other in one transaction; if one of them is refused, all are rolled back and each is run again by
+itself: a refusal never touches the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from strongroom.errors import Refusal, Unavailable
-from strongroom.store.exceptions import Duplicate, MissingParent, RollbackWith
+from strongroom.store.exceptions import Duplicate, MissingParent, OutcomeUnknown, RollbackWith
+from strongroom.store.postgres.account_batches import AccountBatcher, CreateMany
 from strongroom.store.write_forms import Form, NewDocument, Replacement
 
 if TYPE_CHECKING:
     from strongroom.model import Document
 
 MAX_WRITES: Final = 64  # writes in one transaction
+MAX_SHARED: Final = 4  # creates of one account in a statement for several; more have a statement of their own
+MAX_SHARED_BYTES: Final = 64 * 1024
 UNKNOWN: Final = "The connection was lost during the commit; read again to see whether the write was applied."
 
 
 class RunSeparately(Exception):  # noqa: N818 - a way to leave a transaction
     """One write of a batch failed: each is to be run in a transaction of its own."""
-
-
-class OutcomeUnknown(Exception):  # noqa: N818 - not an error of ours
-    """A commit was sent, and the connection was lost before its result came."""
 
 
 class _BatchedWrite(NamedTuple):
@@ -42,16 +42,17 @@ class _BatchedWrite(NamedTuple):
 
 
 Run = Callable[[Callable[..., Awaitable[Any]], tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
-Combine = Callable[[str, list[Form]], Awaitable["list[Document] | None"]]
+Combine = Callable[[str, list[Any]], Awaitable["list[Document] | None"]]
 
 
 class WriteBatcher:
     """The queues of one node, one for each account that is being written to."""
 
-    def __init__(self, run: Run, combine: Combine) -> None:
+    def __init__(self, run: Run, combine: Combine, create_many: CreateMany) -> None:
         self.loop = asyncio.get_running_loop()
         self._run = run
         self._combine = combine
+        self._accounts = AccountBatcher(create_many)
         self._queues: dict[str, deque[_BatchedWrite]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -118,9 +119,12 @@ class WriteBatcher:
         """Run these writes in one statement, or each half of them in one; those that are refused stay as they are."""
         if not writes:
             return
-        forms = [write.form for write in writes if write.form is not None]
+        forms: list[Any] = [write.form for write in writes if write.form is not None]
         try:
-            stored = await self._combine(owner, forms)
+            if self._is_shareable(forms):
+                stored = await self._accounts.create(owner, forms)
+            else:
+                stored = await self._combine(owner, forms)
         except OutcomeUnknown:  # to repeat each is to learn whether it was done
             for write in writes:
                 await self._run_single(write, repeats=True)
@@ -138,6 +142,15 @@ class WriteBatcher:
             middle = len(writes) // 2
             await self._run_combined(owner, writes[:middle])
             await self._run_combined(owner, writes[middle:])
+
+    def _is_shareable(self, forms: Sequence[Form]) -> bool:
+        """Whether a statement for several accounts is worth while: others are being written to, and these are small."""
+        return (
+            len(self._queues) > 1
+            and isinstance(forms[0], NewDocument)
+            and len(forms) <= MAX_SHARED
+            and sum(form.size for form in forms) <= MAX_SHARED_BYTES
+        )
 
     async def _run_single(self, write: _BatchedWrite, *, repeats: bool = False) -> None:
         """Run a write by itself. One that `repeats`, and is refused, may have been done and changed by others since."""
