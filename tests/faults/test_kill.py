@@ -30,10 +30,10 @@ from tests.support.waiting import until_async
 WRITERS = 64
 
 
-def settle_in(server: Server) -> tuple[str, str, str]:
+def settle_in(server: Server, email: str = "a@b.c") -> tuple[str, str, str]:
     """Register an account with a vault: the address, a token, the vault."""
     with server.connect() as http:
-        signed_in = http.post("/auth/email/register", json={"email": "a@b.c", "password": "correct horse"}).json()
+        signed_in = http.post("/auth/email/register", json={"email": email, "password": "correct horse"}).json()
         token: str = signed_in["accessToken"]
         vault = http.post("/vault", json={"name": "v"}, headers={"authorization": f"Bearer {token}"}).json()
     return f"http://127.0.0.1:{server.port}", token, vault["uid"]
@@ -78,11 +78,15 @@ async def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: P
 
 @runs
 async def test_a_killed_postgres_has_lost_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    """`pg_ctl -m immediate` under writers: each request is answered or refused in time, and every 2xx is there."""
+    """`pg_ctl -m immediate` under writers, eight in one account and eight in accounts of their own.
+
+    Each request is answered or refused in time, and every 2xx is there.
+    """
     postgres = Postgres()
     server = Server(tmp_path, JWT_ACCESS_EXPIRY="1d", DATABASE_URL=postgres.fresh()).start()
-    url, token, vault = settle_in(server)
-    writers = [Writer(url, token, vault) for _ in range(16)]
+    accounts = [settle_in(server, f"{name}@b.c") for name in "abcdefghi"]
+    owners = accounts[:1] * 7 + accounts
+    writers = [Writer(*account) for account in owners]
     alive = True
     work = asyncio.gather(*(writer.run(lambda: alive) for writer in writers))
     try:
@@ -98,8 +102,12 @@ async def test_a_killed_postgres_has_lost_nothing_that_was_acknowledged(tmp_path
                 await asyncio.sleep(0.02)
         alive = False
         await work
-        acknowledged = {uid: version for writer in writers for uid, version in writer.acknowledged.items()}
-        assert lost(acknowledged, await stored(url, token, vault)) == {}
+        acknowledged: dict[str, int] = {}
+        for account in accounts:
+            own = [writer.acknowledged for writer, owner in zip(writers, owners, strict=True) if owner == account]
+            known = {uid: version for one in own for uid, version in one.items()}
+            assert lost(known, await stored(*account)) == {}
+            acknowledged |= known
         assert {status for writer in writers for status in writer.refused} <= {409, 503}
         assert max(writer.slowest for writer in writers) < SHORT_ANSWER
         refused = sum(sum(writer.refused.values()) for writer in writers)
