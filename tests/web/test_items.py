@@ -60,6 +60,7 @@ def test_every_type_is_shown_and_no_secret_is(person: Person, pages: Pages) -> N
     """Each type of docs/items.md with its fields; no secret is anywhere in the page."""
     for item in ITEMS:
         person.items.create(item)
+    pages.context.clock.install()  # not in an open app, which would lock: for a moment it says 1970
     page = person.log_in(pages)
     for item in ITEMS:
         choose(page, item.title)
@@ -68,7 +69,6 @@ def test_every_type_is_shown_and_no_secret_is(person: Person, pages: Pages) -> N
             expect(detail).to_contain_text(text)
         assert "hidden-" not in page.content()
         assert wide(page) == []
-    page.clock.install()
     choose(page, "A code")
     expect(page.locator(".digits")).to_have_text(re.compile(r"^\d{3} \d{3}$"))
     code = page.locator(".digits").inner_text()
@@ -183,9 +183,9 @@ def test_the_clipboard_is_cleared(server: Server, person: Person, make_pages: Ma
     """A secret leaves the clipboard after 30 seconds, and at once when the app is locked; a username stays."""
     person.login_item()
     pages = make_pages(server, permissions=["clipboard-read", "clipboard-write"])
+    pages.context.clock.install()
     page = person.log_in(pages)
     choose(page, "GitHub")
-    page.clock.install()
     page.get_by_role("button", name="Copy Password").click()
     expect(page.get_by_text("The clipboard is cleared in 30 seconds.")).to_be_visible()
     assert _clipboard(page) == "correct horse"

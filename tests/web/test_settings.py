@@ -194,6 +194,7 @@ def test_a_recovery_key_that_nobody_confirmed(pages: Pages, server: Server) -> N
 @on_a_file
 def test_a_wide_token_needs_the_password(pages: Pages, server: Server) -> None:
     """Of a whole vault, or without an end, it asks for the password; a copy of it leaves the clipboard, if later."""
+    pages.context.clock.install()  # not in an open app, which would lock: for a moment it says 1970
     email, page = account(server), pages.open()
     enter(page, email)
     settings(page, "tokens")
@@ -217,7 +218,6 @@ def test_a_wide_token_needs_the_password(pages: Pages, server: Server) -> None:
     password.fill(PASSWORD)
     button(dialog, "Make the token").click()
     token = dialog.get_by_role("textbox", name="Token").inner_text()
-    page.clock.install()
     page.evaluate(
         """() => {
           Object.assign(window, { copied: [], isAway: false });
