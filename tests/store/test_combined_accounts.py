@@ -234,6 +234,34 @@ async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock)
 
 
 @runs
+async def test_what_another_node_commits_during_the_statement_is_not_overlooked(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After its snapshot, and before its lock: the account is left out, and its create refused for the right reason."""
+    if "://" not in where:
+        pytest.skip("there is one writer")
+    read = "SELECT account.*, ledgers.clock"
+    slow = combined_accounts._CREATE.postgres.replace(read, f"{read}, pg_sleep(CASE user_id WHEN 'u4' THEN 1 END)")
+    async with nodes(where, clock) as (one, two):
+        monkeypatch.setattr(combined_accounts._CREATE, "postgres", slow)
+        other = await connect(where)
+
+        async def sleeps() -> bool:
+            asked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+            return bool(await other.fetchval(asked))
+
+        creates = asyncio.gather(*(one.create(owner, "twin") for owner in OWNERS), return_exceptions=True)
+        while not await sleeps():  # noqa: ASYNC110 - nothing but PostgreSQL knows
+            await asyncio.sleep(0.01)
+        await two.vault("u4", "twin")
+        assert await sleeps(), "the statement ended before the vault was there"
+        outcomes = await creates
+        await other.close()
+        assert [type(outcome) for outcome in outcomes] == [UidTaken if owner == "u4" else tuple for owner in OWNERS]
+        await require_booked(where, {owner: set() if owner == "u4" else {"twin"} for owner in OWNERS})
+
+
+@runs
 async def test_a_lost_connection_is_no_lost_write(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statement was run, and its result never came: each create is repeated by itself, and stored once."""
     create = combined_accounts.create
