@@ -125,8 +125,8 @@ unpack: .venv/.dev
 	$(BIN)/python -m tests.support.unpack
 
 # The parts of `make soak`. On two cores of aarch64, beside one or two other parts, they took in minutes: faults 38,
-# client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1. On two cores of x86-64 that had three
-# times as much to do: faults 107, client 78, sync 76, security 109, server 9, proxies 8, operating 71, store 3, upgrade 4,
+# client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1. On two cores of x86-64 beside other work, at a
+# load of 6 to 30: faults 107, client 78, sync 76, security 109, server 9, proxies 8, operating 71, store 3, upgrade 4,
 # cluster 9, js 78, web 37.
 SOAK_PARTS := sync faults client operating store security server proxies upgrade cluster js web
 SOAK_faults := tests/faults
