@@ -24,6 +24,7 @@ from strongroom.errors import (
     UnsupportedMediaType,
 )
 from strongroom.model import Actor, Expected, Origin, Permission
+from strongroom.rules import MAX_INTEGER
 from strongroom.server.buffers import FREE_BYTES, UNAUTHENTICATED_BYTES
 from strongroom.server.client_address import client_address, counted_address, is_one_of
 from strongroom.server.response import JSON, Header, Response
@@ -278,7 +279,7 @@ class Request:
         version = parse_integer(given, 1)
         if version is None:
             raise Invalid({"Keyring-Version": "must be an integer from 1"})
-        return version
+        return min(version, MAX_INTEGER)
 
     def not_modified(self, etag: str) -> bool:
         """Whether If-None-Match names this ETag: the client has the current state already."""
