@@ -6,8 +6,10 @@ import asyncio
 import itertools
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from strongroom import store, wire
@@ -16,6 +18,7 @@ from strongroom.errors import DocumentConflict, UidTaken, Unavailable, VaultNotF
 from strongroom.model import AccountLimits, Actor, Document
 from strongroom.store import Database, RollbackWith, Tx, open_database
 from strongroom.store.queries.documents import Show
+from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, runs
 from tests.support.postgres import Postgres
 
@@ -188,6 +191,22 @@ async def test_lists_of_small_documents_are_whole_and_bounded(
             found = [[document.data for document in page] async for page in pages]
         assert [data for page in found for data in page] == stored[:limit], (limit, mean_bytes)
         assert max(sum(map(len, page)) for page in found) < 8_000 + 50_000, "what fits, and the one that does not"
+    await db.close()
+
+
+@runs
+async def test_a_short_list_reads_one_large_document_at_most(tmp_path: Path, clock: Clock) -> None:
+    """On SQLite others wait for a short read; what lies behind the data of a row is read through all of it."""
+    db = SqliteDatabase(str(tmp_path / "x.db"), clock)
+    await owner(db)
+    await vault(db)
+    for number in range(20):
+        await db.write(add, f"d{number}", "A" * 400_000)
+    connection = db._read_tx._connection
+    connection.status(apsw.SQLITE_DBSTATUS_CACHE_MISS, reset=True)
+    assert await db.read(store.documents.few_after, "u", "v", 0, None, Show.ALL, 100) is None
+    assert connection.status(apsw.SQLITE_DBSTATUS_CACHE_MISS)[0] < 200, "pages: a document has a hundred"
+    assert await db.truncate_log(), "no statement is open"
     await db.close()
 
 

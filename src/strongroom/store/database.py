@@ -39,7 +39,7 @@ class Tx(Protocol):
         """All rows; only for what is known to be few."""
 
     async def few(self, kind: type[T], sql: Sql, /, **parameters: Any) -> list[T] | None:
-        """All rows of a statement that gives few; None where one of them cannot be read, which `pages` passes over."""
+        """All rows of a statement that gives few; None where one cannot be read, and perhaps where one is large."""
 
     async def value(self, sql: Sql, /, **parameters: Any) -> Any:
         """The first column of the first row, or None."""

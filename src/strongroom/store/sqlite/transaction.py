@@ -16,7 +16,7 @@ from strongroom.store.exceptions import Duplicate, MissingParent
 from strongroom.store.session_check import combine
 from strongroom.store.sqlite import combined_writes
 from strongroom.store.sqlite.database_file import DAMAGE
-from strongroom.store.statement import Sql
+from strongroom.store.statement import LARGE, Sql
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
@@ -184,10 +184,22 @@ class Tx(NotifyingTransaction):
         return list(starmap(kind, good))
 
     async def few(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any] | None:
-        """All rows; None where one of them cannot be read: `pages` goes on behind it."""
+        """All rows; None where one of them cannot be read, or is large: `pages` has a way with it.
+
+        It stops there. What lies behind the data of a row is read through all of the data, and others wait meanwhile.
+        """
+        heavy = kind.__struct_fields__.index("data")
+        rows: list[tuple[Any, ...]] = []
         try:
-            rows = self._rows(sql, parameters)
+            for row in self._execute(sql.numbered, sql.values(parameters)):
+                if row[heavy] == LARGE:
+                    self._close_statement()
+                    return None
+                rows.append(row)
+        except DAMAGE as error:
+            raise self._faults.damaged(error) from None
         except UnicodeDecodeError:
+            self._close_statement()
             return None
         return list(starmap(kind, rows)) if _fits(rows, kind) else None
 
@@ -352,6 +364,11 @@ class ReadTx(Tx):
             raise self._unreadable(parameters) from None
         check.resolve(row[0])
         return row[2:] if row[1] else None
+
+    async def few(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any] | None:
+        """The same, for a caller that passes."""
+        self._finish_check()
+        return await super().few(kind, sql, **parameters)
 
     def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         self._finish_check()
