@@ -19,12 +19,14 @@ from strongroom.errors import (
     QuotaExceeded,
     Refusal,
     UidTaken,
+    Unavailable,
     VaultNotFound,
 )
 from strongroom.model import AccountLimits, Actor
 from strongroom.rules import octets
 from strongroom.store import Database, open_database
 from strongroom.store.postgres import combined_accounts
+from strongroom.store.postgres.account_batches import MAX_STATEMENTS, AccountBatcher
 from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock, runs
 from tests.support.populated_database import alter, rows_of
@@ -294,3 +296,23 @@ async def test_a_statement_that_fails_is_counted_and_each_account_written(
         assert "a query for many requests at once" in told[0]
         assert node.db.commit_metrics.failed_batches >= 2
         await require_booked(where, {owner: {"x", "y"} for owner in OWNERS})
+
+
+@runs
+async def test_an_outage_is_told_to_all_that_wait() -> None:
+    """Those that wait behind a statement that met it do not wait for as long again, one after the other."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+    asked: list[list[str]] = []
+
+    async def create_many(wanted: Any) -> Any:
+        asked.append(list(wanted))
+        begun.set()
+        await go_on.wait()
+        raise Unavailable(1)
+
+    batcher = AccountBatcher(create_many)
+    waiting = asyncio.gather(*(batcher.create(f"u{n}", []) for n in range(100)), return_exceptions=True)
+    await begun.wait()
+    go_on.set()
+    assert {type(outcome) for outcome in await asyncio.wait_for(waiting, 10)} == {Unavailable}
+    assert len(asked) == MAX_STATEMENTS

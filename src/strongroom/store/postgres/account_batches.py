@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from strongroom.errors import Unavailable
+
 if TYPE_CHECKING:
     from strongroom.model import Document
     from strongroom.store.write_forms import NewDocument
@@ -59,7 +61,11 @@ class AccountBatcher:
         try:
             stored = await self._create_many({creates.owner: creates.forms for creates in batch})
         except Exception as error:  # noqa: BLE001 - raised for all callers
-            for creates in batch:
+            failed = list(batch)
+            if isinstance(error, Unavailable):  # those that wait need not wait to meet the same
+                failed += self._waiting
+                self._waiting.clear()
+            for creates in failed:
                 if not creates.future.done():
                     creates.future.set_exception(error)
         else:
@@ -67,5 +73,7 @@ class AccountBatcher:
                 if not creates.future.done():
                     creates.future.set_result(stored.get(creates.owner))
         finally:
+            for creates in batch:
+                creates.future.cancel()  # the caller of one that is done already does not notice
             self._running -= 1
             self._start()
