@@ -120,7 +120,7 @@ class Tx(NotifyingTransaction):
         limit: int = parameters["limit"]
         small = PAGE_BYTES // SMALL_ROWS
         if mean_bytes is not None and mean_bytes <= small:
-            page = await self._page(kind, _of_small_rows(kind, sql, small), sql, parameters, SMALL_ROWS)
+            page = await self._page(kind, _of_small_rows(kind, sql, by, small), sql, parameters, SMALL_ROWS)
             if (len(page) < SMALL_ROWS or len(page) == limit) and all(row.data != LARGE for row in page):
                 yield page
                 return
@@ -172,12 +172,13 @@ def _full(page: list[Any], limit: int) -> bool:
 _statements: dict[tuple[Any, ...], str] = {}
 
 
-def _of_small_rows(kind: type[Any], sql: Sql, small: int) -> str:
+def _of_small_rows(kind: type[Any], sql: Sql, by: str, small: int) -> str:
     """The statement, with a mark in place of data that has more bytes than these."""
     statement = _statements.get((kind, sql.postgres, small))
     if statement is None:
         fields = ", ".join(data_up_to(small) if name == "data" else name for name in kind.__struct_fields__)
-        statement = _statements[kind, sql.postgres, small] = f"SELECT {fields} FROM ({sql.postgres}) AS listed"
+        statement = f"SELECT {fields} FROM ({sql.postgres}) AS listed ORDER BY {by}"
+        _statements[kind, sql.postgres, small] = statement
     return statement
 
 
