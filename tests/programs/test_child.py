@@ -123,11 +123,19 @@ def test_the_program_notices_when_nobody_reads() -> None:
 
 
 def test_at_a_terminal_the_program_has_one() -> None:
-    """All three streams, with the size of the true one, also when it changes; line ends are as without masking."""
+    """All three streams, with the size of the true one, also when it changes; line ends are as without masking.
+
+    The program waits for the signal itself: a handler of Python's would not run for one that comes just before input().
+    """
     text = (
         "import os, signal\n"
-        "signal.signal(signal.SIGWINCH, lambda *_: print(os.get_terminal_size(1), flush=True))\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGWINCH})\n"
         "print([os.isatty(n) for n in (0, 1, 2)], os.get_terminal_size(1), os.environ['SECRET'], flush=True)\n"
+        "size = 80\n"
+        "while size == 80:\n"
+        "    signal.sigwait({signal.SIGWINCH})\n"
+        "    size = os.get_terminal_size(1).columns\n"
+        "print(os.get_terminal_size(1), flush=True)\n"
         "input()"
     )
     with Terminal(program(text)) as terminal:
