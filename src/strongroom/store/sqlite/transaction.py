@@ -365,11 +365,6 @@ class ReadTx(Tx):
         check.resolve(row[0])
         return row[2:] if row[1] else None
 
-    async def few(self, kind: type[Any], sql: Sql, /, **parameters: Any) -> list[Any] | None:
-        """The same, for a caller that passes."""
-        self._finish_check()
-        return await super().few(kind, sql, **parameters)
-
     def _rows(self, sql: Sql, parameters: dict[str, Any]) -> list[tuple[Any, ...]]:
         self._finish_check()
         return super()._rows(sql, parameters)
