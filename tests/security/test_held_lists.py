@@ -266,7 +266,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.05)
     for module in ("snapshots", "routes.transfer"):
         monkeypatch.setattr(f"strongroom.server.{module}.CHUNK", 4_000)
-    monkeypatch.setattr("strongroom.store.queries.documents.FEW", 0)
+    monkeypatch.setattr("strongroom.store.queries.documents.SHORT_LIST_ROWS", 0)
     monkeypatch.setattr("strongroom.store.sqlite.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strongroom.server.snapshots import Snapshot
-from strongroom.store.queries.documents import FEW, FEW_BYTES
+from strongroom.store.queries.documents import SHORT_LIST_BYTES, SHORT_LIST_ROWS
 from tests.conftest import House, Open, Person, runs
 
 
@@ -38,17 +38,17 @@ async def filled(h: House, sizes: list[int]) -> tuple[Person, str, list[dict[str
 async def test_few_changes_open_no_snapshot(house: Open, snapshots: list[Any]) -> None:
     """As many as one short read may give, each as large as it may be."""
     async with house() as h:
-        person, path, made = await filled(h, [FEW_BYTES] * FEW)
+        person, path, made = await filled(h, [SHORT_LIST_BYTES] * SHORT_LIST_ROWS)
         found = (await person("GET", f"{path}?since=0")).json()
         assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made]
         assert (found["next"], found["hasMore"]) == (made[-1]["updatedAt"], False)
-        assert found["documents"][0]["data"] == "A" * FEW_BYTES
+        assert found["documents"][0]["data"] == "A" * SHORT_LIST_BYTES
         assert not snapshots
 
 
 @pytest.mark.parametrize(
     "sizes",
-    [[4] * (FEW + 1), [4, FEW_BYTES + 1, 4], [4, 3_000_000]],
+    [[4] * (SHORT_LIST_ROWS + 1), [4, SHORT_LIST_BYTES + 1, 4], [4, 3_000_000]],
     ids=["too many", "one that is larger", "one that is large"],
 )
 @runs
@@ -84,7 +84,7 @@ async def test_a_short_list_says_what_a_stream_says(
         ]
         short = [(await person("GET", question)).content for question in questions]
         once = len(snapshots)
-        monkeypatch.setattr("strongroom.store.queries.documents.FEW", -1)
+        monkeypatch.setattr("strongroom.store.queries.documents.SHORT_LIST_ROWS", -1)
         streamed = [(await person("GET", question)).content for question in questions]
         assert short == streamed
         assert once < len(snapshots) - once

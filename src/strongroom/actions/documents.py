@@ -135,7 +135,7 @@ class DocumentList:
     async def read_few(self, tx: Tx) -> list[Document] | None:
         """The documents after the cursor, if they are few and small; otherwise None: they are to be read in pages.
 
-        None at all, without a look at them, if the vault's clock shows that nothing changed.
+        No document is looked at if the vault's clock shows that nothing changed: the list is empty.
         """
         if await is_up_to_date(tx, self._actor, self._vault_uid, self._wanted):
             return []

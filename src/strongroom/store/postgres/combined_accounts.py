@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.model import Document
-from strongroom.store.postgres.combined_writes import DOCUMENT_COLUMNS, FEW
+from strongroom.store.postgres.combined_writes import DOCUMENT_COLUMNS, EXPECT_ONE_ROW
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ _CREATE: Final = Sql(
           FROM unnest(:owners::text[], :counts::bigint[], :more_bytes::bigint[], :most_bytes::bigint[],
                       :most_documents::bigint[], :keyring_versions::bigint[])
           WITH ORDINALITY AS given (user_id, count, more_bytes, most_bytes, most_documents, keyring_version, place)
-         WHERE {FEW}),
+         WHERE {EXPECT_ONE_ROW}),
     wanted AS MATERIALIZED (
         SELECT given.*
           FROM unnest(:user_ids::text[], :places::bigint[], :uids::text[], :vault_uids::text[], :collections::text[],
                       :datas::text[], :hmacs::bytea[], :versions::bigint[], :sizes::bigint[])
             AS given (user_id, place, uid, vault_uid, collection, data, hmac, version, size)
-         WHERE {FEW}),
+         WHERE {EXPECT_ONE_ROW}),
     booked AS MATERIALIZED (
         SELECT user_id, vault_uid, count(*) AS documents, sum(size) AS bytes, max(place) AS place
           FROM wanted GROUP BY user_id, vault_uid),

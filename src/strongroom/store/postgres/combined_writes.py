@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 DOCUMENT_COLUMNS: Final = columns(Document)
 # Always true. The planner takes it for a rare case and expects one row: it looks rows up by their keys, however large
 # the tables are, and has no reason to plan the statement anew at each execution.
-FEW: Final = "given.place * 0 = 0"
+EXPECT_ONE_ROW: Final = "given.place * 0 = 0"
 # Evaluated once, before anything is locked: what the statement has read of the ledger, and the keyring, which stays.
 _READ: Final = """
     seen AS MATERIALIZED (SELECT clock FROM ledgers WHERE user_id = :user_id),
@@ -52,7 +52,7 @@ _CREATE: Final = Sql(
           FROM unnest(:uids::text[], :vault_uids::text[], :collections::text[], :datas::text[], :hmacs::bytea[],
                       :versions::bigint[], :sizes::bigint[])
           WITH ORDINALITY AS given (uid, vault_uid, collection, data, hmac, version, size, place)
-         WHERE {FEW}),
+         WHERE {EXPECT_ONE_ROW}),
     booked AS MATERIALIZED (
         SELECT user_id, vault_uid, count(*) AS documents, sum(size) AS bytes, max(place) AS place
           FROM wanted GROUP BY user_id, vault_uid),
@@ -86,7 +86,7 @@ _REPLACE: Final = Sql(
           FROM unnest(:uids::text[], :vault_uids::text[], :datas::text[], :hmacs::bytea[], :versions::bigint[],
                       :new_versions::bigint[], :sizes::bigint[])
           WITH ORDINALITY AS given (uid, vault_uid, data, hmac, version, chosen, size, place)
-         WHERE {FEW}),
+         WHERE {EXPECT_ONE_ROW}),
     stored AS MATERIALIZED (
         SELECT * FROM (
             SELECT place, user_id, uid, documents.vault_uid, collection, documents.version, created_at, size,

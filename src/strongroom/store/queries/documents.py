@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from strongroom.store.database import Tx
 
-FEW: Final = 32  # documents of a list that is read at once
-FEW_BYTES: Final = 4_096  # of the data of each of them, at most
+SHORT_LIST_ROWS: Final = 32  # documents of a list that is read at once
+SHORT_LIST_BYTES: Final = 4_096  # of the data of each of them, at most
 
 _COLUMNS = columns(Document)
 # A uid names one row. The vault is only to be compared: PostgreSQL, as long as it has not counted a table, would as
@@ -93,7 +93,9 @@ class Show(Enum):
 @lru_cache(maxsize=256)
 def _list(collections: int, show: Show, *, ends: bool = False, few: bool = False) -> Sql:
     """The list, over a number of collections. One branch each, so that an index gives each in order and they merge."""
-    names = [f"{data_up_to(FEW_BYTES)} AS data" if few and name == "data" else name for name in _COLUMNS.split(", ")]
+    names = [
+        f"{data_up_to(SHORT_LIST_BYTES)} AS data" if few and name == "data" else name for name in _COLUMNS.split(", ")
+    ]
     branches = [
         f"SELECT {', '.join(names)} FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid{named}"
         f" AND updated_at > :since{' AND updated_at <= :until' if ends else ''}{show.value}"
@@ -216,9 +218,9 @@ async def few_after(
 ) -> list[Document] | None:
     """The documents that changed after `since`, in order, if they are few and small; otherwise None."""
     named = {f"collection_{n}": name for n, name in enumerate(collections or ())}
-    statement, most = _list(len(named), show, few=True), min(limit, FEW + 1)
+    statement, most = _list(len(named), show, few=True), min(limit, SHORT_LIST_ROWS + 1)
     found = await tx.few(Document, statement, user_id=user_id, vault_uid=vault_uid, since=since, limit=most, **named)
-    if found is None or len(found) > FEW or any(document.data == LARGE for document in found):
+    if found is None or len(found) > SHORT_LIST_ROWS or any(document.data == LARGE for document in found):
         return None
     return found
 

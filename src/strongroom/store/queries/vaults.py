@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class VaultSummary(Struct, frozen=True):
-    """A vault without its name and blob."""
+    """When a vault was created and last changed, and how large its documents are."""
 
     created_at: int  # tells it from a later one of the same uid
     updated_at: int
@@ -85,7 +85,7 @@ async def clock(tx: Tx, user_id: str, uid: str) -> int | None:
 
 
 async def summary(tx: Tx, user_id: str, uid: str) -> VaultSummary | None:
-    """The vault without its name and blob; None if this owner has no such vault."""
+    """The summary of a vault; None if this owner has no such vault."""
     return await tx.one(VaultSummary, _SUMMARY, user_id=user_id, uid=uid)
 
 
