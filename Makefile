@@ -114,15 +114,15 @@ mutation: .venv/.dev .venv/coverage/data
 	$(PYTHON) -m pip --python .venv/soak/bin/python --disable-pip-version-check --quiet install --require-hashes --requirement $<
 	@touch $@
 
-.venv/s3/.done: tests/support/s3rver/package.json tests/support/s3rver/package-lock.json | .venv/bin/python
+.venv/s3/.done: tests/kit/servers/s3rver/package.json tests/kit/servers/s3rver/package-lock.json | .venv/bin/python
 	@mkdir -p .venv/s3
-	cp tests/support/s3rver/package.json tests/support/s3rver/package-lock.json tests/support/s3rver/.npmrc .venv/s3/
+	cp tests/kit/servers/s3rver/package.json tests/kit/servers/s3rver/package-lock.json tests/kit/servers/s3rver/.npmrc .venv/s3/
 	@if command -v npm >/dev/null; then cd .venv/s3 && npm ci; else echo "No npm here: the tests of S3 are skipped."; fi
 	@touch $@
 
 # No mark of being done: it is quick where all are there, and tries again where one could not be had.
 unpack: .venv/.dev
-	$(BIN)/python -m tests.support.unpack
+	$(BIN)/python -m tests.kit.programs.unpack
 
 # The parts of `make soak`. On two cores of aarch64, beside one or two other parts, they took in minutes: faults 38,
 # client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1. On two cores of x86-64 beside other work, at a

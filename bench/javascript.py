@@ -18,8 +18,8 @@ from bench.client import PASSWORD, fill, sealing
 from bench.progress import show_progress
 from bench.streams import Place
 from strongroom.client import Client
-from tests.support.chromium import chromium
-from tests.support.javascript import bundles, run, served
+from tests.kit.browsers.chromium import chromium
+from tests.kit.clients.javascript import bundles, run, served
 
 _PYTHON = """
 import json, re, sys, time

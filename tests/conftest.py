@@ -26,9 +26,9 @@ from strongroom import create_server
 from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
-from tests.support import cheap_hashing, rotation, sampling
-from tests.support.internals import context_of, purge, wait_for_databases
-from tests.support.postgres import postgres
+from tests.kit import cheap_hashing, rotation, sampling
+from tests.kit.servers.internals import context_of, purge, wait_for_databases
+from tests.kit.servers.postgres import postgres
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 SOURCE = Path(__file__).parent.parent / "src" / "strongroom"
 

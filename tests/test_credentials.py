@@ -11,7 +11,7 @@ import pytest
 
 from strongroom import credentials
 from strongroom.credentials import Claims, Lifetime, TokenIssuer, TokenSigner
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 NOW = 1_731_600_000_000

@@ -15,7 +15,7 @@ from strongroom.cli.configuration import SYSTEM_FILE
 from strongroom.options import SETTINGS_FILE, TABLE
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.server.settings import resolve
-from tests.support import processes
+from tests.kit.programs import processes
 from tools import web
 
 ROOT = Path(__file__).parent.parent

@@ -29,8 +29,8 @@ from strongroom.options import TABLE
 from strongroom.server import routes
 from strongroom.server.request import Access, Endpoint
 from strongroom.server.response import STATUS
-from tests.support import processes
-from tests.support.rows import each_row
+from tests.kit.programs import processes
+from tests.kit.rows import each_row
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "strongroom"

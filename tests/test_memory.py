@@ -18,8 +18,8 @@ import pytest
 
 from strongroom.server import memory
 from tests.conftest import runs
-from tests.support.sampling import on_another_day
-from tests.support.waiting import until_async
+from tests.kit.sampling import on_another_day
+from tests.kit.waiting import until_async
 
 COUNT = 100_000
 LIMIT = 32 * 1024 * 1024

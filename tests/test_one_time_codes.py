@@ -8,7 +8,7 @@ import pytest
 
 from strongroom import one_time_codes
 from strongroom.one_time_codes import STEP, SealedSecret, SecretBox
-from tests.support.one_time_codes import code
+from tests.kit.people.one_time_codes import code
 
 SECRET = b"12345678901234567890"  # of RFC 4226 and RFC 6238
 OLD, NEW = b"the secret of last year, 32 bytes long", b"the secret of this year, 32 bytes long"

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment
-from tests.support.waiting import until
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment
+from tests.kit.waiting import until
 
 WAYS = pytest.mark.parametrize("way", [subprocess, processes], ids=["start", "fork"])
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.rotation import LAST, SLOW, TWINS, is_file_of_another_day, on_other_days, rank
-from tests.support.sampling import number_of
+from tests.kit.rotation import LAST, SLOW, TWINS, is_file_of_another_day, on_other_days, rank
+from tests.kit.sampling import number_of
 
 ROOT = Path(__file__).resolve().parents[1]
 FIRST = 740_000  # a day

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 
 def test_every_row_runs_with_the_fixtures() -> None:

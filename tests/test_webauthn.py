@@ -12,7 +12,7 @@ import pytest
 
 from strongroom import webauthn
 from strongroom.webauthn import Assertion, Credential, Registration, RelyingParty
-from tests.support.soft_authenticator import (
+from tests.kit.people.soft_authenticator import (
     ATTESTED,
     EDDSA,
     ES256,

@@ -1,4 +1,4 @@
-// Argon2id at a cost that tests can afford; tests/support/cheap_hashing.py has the same.
+// Argon2id at a cost that tests can afford; tests/kit/cheap_hashing.py has the same.
 import { argon2id } from "hash-wasm";
 import { join, text } from "../src/format/encoding.js";
 import { usePrimitives, webCrypto } from "../src/format/primitives.js";

@@ -12,9 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tests.support import processes
-from tests.support.command_line import clean_environment
-from tests.support.waiting import until
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import clean_environment
+from tests.kit.waiting import until
 
 STRONGROOM = (sys.executable, "-m", "strongroom")
 PASSWORD = "a master password of persons in tests"  # in no other test: the canaries look at all processes

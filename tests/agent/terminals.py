@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from tests.support.waiting import PATIENCE, until
+from tests.kit.waiting import PATIENCE, until
 
 PROMPT = "ready> "
 

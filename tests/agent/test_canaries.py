@@ -19,9 +19,9 @@ import pytest
 from tests.agent.person import PASSWORD, Person
 from tests.items.corpora import zipped
 from tests.items.encrypted_exports import protected
-from tests.support.password_store import PasswordStore, needs_gpg
-from tests.support.sampling import LONG, some
-from tests.support.waiting import until
+from tests.kit.people.password_store import PasswordStore, needs_gpg
+from tests.kit.sampling import LONG, some
+from tests.kit.waiting import until
 
 COUNT = 50 if LONG else 16
 

@@ -15,8 +15,8 @@ from typing import Self
 import pytest
 
 from tests.agent.person import Person
-from tests.support.debian_programs import FISH_FUNCTIONS, ZSH_FUNCTIONS, environment, find
-from tests.support.waiting import PATIENCE
+from tests.kit.programs.debian_programs import FISH_FUNCTIONS, ZSH_FUNCTIONS, environment, find
+from tests.kit.waiting import PATIENCE
 
 NAME = """My "bank" & co's $HOME"""
 

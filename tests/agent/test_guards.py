@@ -20,8 +20,8 @@ from strongroom.agent.log import Log
 from strongroom.agent.operations import Operation, Operations
 from strongroom.agent.protocol import Failed, Lines, decode, encode
 from strongroom.errors import Refusal
-from tests.support.command_line import clean_environment
-from tests.support.waiting import until
+from tests.kit.programs.command_line import clean_environment
+from tests.kit.waiting import until
 
 CANARY = "canary-4b0c"
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.agent.person import PASSWORD, Person, alive
 from tests.contract.harness import Server
-from tests.support.waiting import until
+from tests.kit.waiting import until
 
 _AT_ONCE = 10.0  # seconds on a busy machine; what holds the agent up in these tests takes 30 or more
 _BUSY = 6  # more than the agent has threads of each kind

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.person import PASSWORD, STRONGROOM, Person
-from tests.support.sampling import some
+from tests.kit.sampling import some
 
 TITLE = "Gr\u00fc\u00dfe \u65e5\u672c \U0001f511"
 FULL = "strongroom: The output cannot be written: No space left on device.\n"

@@ -14,7 +14,7 @@ from pathlib import Path
 from strongroom.cli import exit_codes
 from strongroom.cli.commands import PEOPLE
 from tests.agent.person import PASSWORD, Person
-from tests.support.waiting import PATIENCE
+from tests.kit.waiting import PATIENCE
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
 TEXT = PAGE.read_text("utf-8")

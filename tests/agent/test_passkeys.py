@@ -14,7 +14,7 @@ from tests.agent.person import PASSWORD, Person
 from tests.agent.test_first_day import at_terminal
 from tests.client.test_passkeys import named_server  # noqa: F401
 from tests.contract.harness import Server
-from tests.support.soft_ctap_device import SoftCtapDevice
+from tests.kit.people.soft_ctap_device import SoftCtapDevice
 
 ROOT = Path(__file__).parents[2]
 PIN = "4711-pin"
@@ -22,7 +22,7 @@ PIN = "4711-pin"
 PLUG = """
 import pathlib
 from fido2.hid import CtapHidDevice
-from tests.support.soft_ctap_device import SoftCtapDevice
+from tests.kit.people.soft_ctap_device import SoftCtapDevice
 path = pathlib.Path({path!r})
 CtapHidDevice.list_devices = classmethod(lambda cls: iter([SoftCtapDevice.load(path)] if path.exists() else []))
 """

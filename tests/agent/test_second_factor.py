@@ -10,7 +10,7 @@ import pytest
 from strongroom.client import Client
 from tests.agent.person import PASSWORD, Person
 from tests.agent.test_first_day import at_terminal
-from tests.support.one_time_codes import code
+from tests.kit.people.one_time_codes import code
 
 
 @pytest.mark.production_hashing  # the agent hashes so, and this process must get the same

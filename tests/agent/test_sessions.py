@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.agent.person import PASSWORD, Person, alive
-from tests.support.waiting import until
+from tests.kit.waiting import until
 
 
 def test_a_lock_ends_the_agent_and_forgets_everything(person: Person) -> None:

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 
 from tests.agent.person import PASSWORD, Person, alive
-from tests.support import processes
-from tests.support.other_user import NOBODY, as_root, public_folder
-from tests.support.processes import TRUE_AGENT
-from tests.support.sampling import LONG
-from tests.support.waiting import until
+from tests.kit.programs import processes
+from tests.kit.programs.other_user import NOBODY, as_root, public_folder
+from tests.kit.programs.processes import TRUE_AGENT
+from tests.kit.sampling import LONG
+from tests.kit.waiting import until
 
 STATUS = b'{"protocol":"1","operation":"status"}\n'
 

@@ -11,7 +11,7 @@ import pytest
 from tests.agent.person import Person
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
-from tests.support.password_store import PasswordStore, needs_gpg
+from tests.kit.people.password_store import PasswordStore, needs_gpg
 
 CANARY = "pomelo-9042"
 

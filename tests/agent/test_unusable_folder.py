@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.agent.person import PASSWORD, STRONGROOM, Person
-from tests.support.mount_namespace import Machine, needs_another_user
-from tests.support.waiting import until
+from tests.kit.programs.mount_namespace import Machine, needs_another_user
+from tests.kit.waiting import until
 
 FREE = "free some space, and run this again."
 ANOTHER = "STRONGROOM_HOME can name another one."

@@ -22,10 +22,10 @@ from strongroom.server.admin import operations
 from strongroom.store import open_database
 from strongroom.store.locks import lock_of
 from tests.conftest import Clock
-from tests.support import processes
-from tests.support.populated_database import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
-from tests.support.postgres import postgres
-from tests.support.sampling import on_another_day, rounds, some
+from tests.kit.programs import processes
+from tests.kit.sampling import on_another_day, rounds, some
+from tests.kit.servers.populated_database import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
+from tests.kit.servers.postgres import postgres
 
 MIB = 1024 * 1024
 KINDS = ["open", "passphrase", "age"]

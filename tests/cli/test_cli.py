@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import strongroom
-from tests.support import processes
+from tests.kit.programs import processes
 
 
 def run(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -20,10 +20,10 @@ from strongroom.cli import terminal
 from strongroom.store import open_database
 from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock
-from tests.support import processes
-from tests.support.populated_database import copied_rows_of, drawn_by, fill, live_in, one_pair
-from tests.support.postgres import postgres
-from tests.support.sampling import on_another_day, one_of
+from tests.kit.programs import processes
+from tests.kit.sampling import on_another_day, one_of
+from tests.kit.servers.populated_database import copied_rows_of, drawn_by, fill, live_in, one_pair
+from tests.kit.servers.postgres import postgres
 
 MIB = 1024 * 1024
 

@@ -14,7 +14,7 @@ import pytest
 from strongroom.client import Client
 from strongroom.rules import DAY, MINUTE
 from tests.contract.harness import Server
-from tests.support.command_line import place_of, strongroom
+from tests.kit.programs.command_line import place_of, strongroom
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse battery staple"

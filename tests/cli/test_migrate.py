@@ -15,7 +15,7 @@ import pytest
 from strongroom.options import TABLE
 from strongroom.store import migrations, open_database
 from tests.contract.harness import SECRET, Server
-from tests.support import processes
+from tests.kit.programs import processes
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 KNOWN = migrations.load()

@@ -16,8 +16,8 @@ import pytest
 
 from strongroom.options import TABLE
 from tests.contract.harness import SECRET, Server
-from tests.support import processes
-from tests.support.event_stream import Event, Parser
+from tests.kit.network.event_stream import Event, Parser
+from tests.kit.programs import processes
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse"

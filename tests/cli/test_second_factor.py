@@ -12,8 +12,8 @@ import pytest
 
 from tests.contract.harness import SECRET, Server
 from tests.contract.people import PASSWORD, Person
-from tests.support.command_line import place_of, strongroom
-from tests.support.one_time_codes import code
+from tests.kit.people.one_time_codes import code
+from tests.kit.programs.command_line import place_of, strongroom
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 OTHER = "another secret of the tests, of 32 bytes or more"

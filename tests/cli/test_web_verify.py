@@ -20,10 +20,10 @@ import pytest
 from strongroom.cli import web
 from strongroom.web_release import SECURITY_HEADERS, content_type, path_of
 from tests.contract.harness import Server
-from tests.support import small_web_app
-from tests.support.command_line import strongroom
-from tests.support.sampling import some
-from tests.support.small_web_app import FILES
+from tests.kit.browsers import small_web_app
+from tests.kit.browsers.small_web_app import FILES
+from tests.kit.programs.command_line import strongroom
+from tests.kit.sampling import some
 
 Answer = tuple[int, dict[str, str | list[str]], bytes]
 Lie = Callable[[str, Any, Answer], Answer | bytes]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.contract.harness import Server
-from tests.support.command_line import strongroom
+from tests.kit.programs.command_line import strongroom
 
 TYPED = "given by the operator"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from strongroom.client import ListedPasskey, Refusal
 from tests.client.both_clients import PASSWORD, unique_email
-from tests.support.soft_key import SoftKey
+from tests.kit.people.soft_key import SoftKey
 
 
 class Owner:

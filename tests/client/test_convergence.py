@@ -20,7 +20,7 @@ from strongroom.errors import Refusal
 from tests.client.account_convergence import ConvergeAccount, Ground
 from tests.client.convergence import Converge, ConvergeRestored, Crew
 from tests.client.planted_replica import AFTER_A_RESTORE, FAULTS
-from tests.support.sampling import LONG
+from tests.kit.sampling import LONG
 from tests.sync.restartable_server import RestartableServer
 from tests.sync.test_model import examples
 from tests.sync.test_planted import PAGE, SETTINGS

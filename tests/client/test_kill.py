@@ -18,14 +18,14 @@ from strongroom.client.net.effects import Effect
 from strongroom.client.replica import Replica
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.support.sampling import rounds
-from tests.support.waiting import until
+from tests.kit.sampling import rounds
+from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]
 ROUNDS = rounds(6, 40)
 CHILD = """
 import sys
-from tests.support import cheap_hashing
+from tests.kit import cheap_hashing
 cheap_hashing.install()
 from strongroom.client import Client, keep_mine
 url, path, password, first = sys.argv[1:]

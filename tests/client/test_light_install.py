@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from tests.contract.harness import Server
-from tests.support.command_line import clean_environment
-from tests.support.sampling import LONG
+from tests.kit.programs.command_line import clean_environment
+from tests.kit.sampling import LONG
 from tests.upgrade.wheels import unpacked
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,7 @@ from strongroom.client.net.effects import Request, Response
 from strongroom.client.replica import Report
 from tests.client.devices import Devices
 from tests.client.unreliable_network import World
-from tests.support.postgres import postgres
+from tests.kit.servers.postgres import postgres
 from tests.sync.restartable_server import RestartableServer
 
 Change = Callable[[Devices], Document]

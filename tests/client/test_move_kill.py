@@ -13,8 +13,8 @@ from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.moving_accounts import Json, contents, lines, url_of
 from tests.contract.harness import Server
-from tests.support.sampling import rounds
-from tests.support.waiting import until
+from tests.kit.sampling import rounds
+from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = rounds(600, 10_000)
@@ -22,7 +22,7 @@ KILLS = rounds(4, 10)
 # Says what it does: each step that it takes, and each piece that it sends and receives.
 CHILD = """
 import sys
-from tests.support import cheap_hashing
+from tests.kit import cheap_hashing
 cheap_hashing.install()
 from strongroom.client import Client
 from strongroom.client.net.driver import Driver

@@ -12,7 +12,7 @@ import pytest
 from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.support.one_time_codes import code
+from tests.kit.people.one_time_codes import code
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text("utf-8")
 

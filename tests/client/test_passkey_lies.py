@@ -27,8 +27,8 @@ from tests.client.both_clients import PASSWORD
 from tests.client.passkey_owner import Owner
 from tests.client.test_secrets import assert_hidden, secrets_of
 from tests.client.unreliable_network import World, world_of
-from tests.support.soft_authenticator import unb64
-from tests.support.soft_key import SoftKey
+from tests.kit.people.soft_authenticator import unb64
+from tests.kit.people.soft_key import SoftKey
 from tests.sync.restartable_server import RestartableServer
 
 URL = "http://localhost:1"  # nobody is there: every step goes through the world

@@ -18,8 +18,8 @@ from strongroom.client import (
 from tests.client.both_clients import PASSWORD, Faces
 from tests.client.passkey_owner import Owner
 from tests.contract.harness import Server
-from tests.support.ports import free_port
-from tests.support.soft_key import SoftKey
+from tests.kit.network.ports import free_port
+from tests.kit.people.soft_key import SoftKey
 
 NEW = "another horse, another staple"
 

@@ -11,8 +11,8 @@ import pytest
 from strongroom.client import CeremonyFailed, Client, SecondFactorRequired
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.support.chromium import Page, private_window
-from tests.support.ports import free_port
+from tests.kit.browsers.chromium import Page, private_window
+from tests.kit.network.ports import free_port
 
 AUTHENTICATOR = {
     "protocol": "ctap2",

@@ -16,7 +16,7 @@ from tests.client.pair import Pair, one_kind
 from tests.client.proxy import PASS, REFUSE, Once, Proxy
 from tests.client.unreliable_network import URL, Device, World
 from tests.contract.harness import Server
-from tests.support.sampling import one_of
+from tests.kit.sampling import one_of
 
 
 @pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")

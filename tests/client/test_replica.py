@@ -21,7 +21,7 @@ from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.pair import Pair, one_kind
 from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
-from tests.support.sampling import one_of
+from tests.kit.sampling import one_of
 
 
 @pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")

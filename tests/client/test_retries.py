@@ -13,7 +13,7 @@ from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.proxy import BUSY, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
-from tests.support.waiting import until
+from tests.kit.waiting import until
 
 
 @pytest.fixture

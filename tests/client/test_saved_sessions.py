@@ -25,7 +25,7 @@ from tests.client.devices import Devices
 from tests.client.test_secrets import assert_hidden, secrets_of
 from tests.client.unreliable_network import Crash, World
 from tests.contract.harness import Server
-from tests.support.waiting import until
+from tests.kit.waiting import until
 from tests.sync.restartable_server import RestartableServer
 
 MINUTE = 60_000

@@ -27,7 +27,7 @@ from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.devices import Devices
 from tests.client.test_secrets import assert_hidden
 from tests.client.unreliable_network import world_of
-from tests.support.one_time_codes import code, wrong_code
+from tests.kit.people.one_time_codes import code, wrong_code
 
 NEW = "another horse, another staple"
 

@@ -15,7 +15,7 @@ from strongroom.client.operations.ceremonies import Authenticator
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.test_secrets import assert_hidden
 from tests.client.unreliable_network import World
-from tests.support.soft_ctap_device import SoftCtapDevice
+from tests.kit.people.soft_ctap_device import SoftCtapDevice
 from tests.sync.restartable_server import RestartableServer
 
 URL = "http://localhost:1"

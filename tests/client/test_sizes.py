@@ -12,7 +12,7 @@ from strongroom import errors
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.pair import one_kind
 from tests.contract.harness import Server
-from tests.support.sampling import one_of
+from tests.kit.sampling import one_of
 
 LIMIT = 20_000
 

@@ -16,13 +16,13 @@ from strongroom.client import ReadOnlyReplica
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.pair import one_kind
 from tests.contract.harness import Server
-from tests.support import processes
-from tests.support.sampling import one_of
+from tests.kit.programs import processes
+from tests.kit.sampling import one_of
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 import sys
-from tests.support import cheap_hashing
+from tests.kit import cheap_hashing
 cheap_hashing.install()
 from strongroom.client import Client
 

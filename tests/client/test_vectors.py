@@ -15,7 +15,7 @@ import pytest
 
 from strongroom.client.format import primitives
 from strongroom.errors import Refusal
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 from tests.vectors import make
 from tests.vectors.operations import OPERATIONS, READERS, WRITERS
 

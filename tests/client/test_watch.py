@@ -15,7 +15,7 @@ from strongroom.client.replica.watch import Events
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.proxy import ABSENT, PASS, Proxy
 from tests.contract.harness import Server
-from tests.support.waiting import until
+from tests.kit.waiting import until
 
 
 class Watcher:

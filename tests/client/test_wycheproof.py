@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strongroom.client.format import primitives
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 FOLDER = Path(__file__).parent.parent / "vectors" / "wycheproof"
 

@@ -20,9 +20,9 @@ from typing import Any, Final
 import httpx2
 
 from tests.cluster.network import Network, family
-from tests.support.debian_programs import environment, find
-from tests.support.ports import free_port
-from tests.support.waiting import until
+from tests.kit.network.ports import free_port
+from tests.kit.programs.debian_programs import environment, find
+from tests.kit.waiting import until
 from tests.test_documents import fences, sections, text_of
 
 SOAK: Final = Path(__file__).parents[2] / ".venv" / "soak" / "bin"

@@ -14,10 +14,10 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.cluster.machines import put
-from tests.support.debian_programs import environment, find
-from tests.support.ports import free_port
-from tests.support.postgres import postgres
-from tests.support.waiting import until
+from tests.kit.network.ports import free_port
+from tests.kit.programs.debian_programs import environment, find
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until
 from tests.test_documents import fences, sections, text_of
 
 KEEPS_STATEMENTS = (1, 21)  # the first release that keeps prepared statements in transaction mode

@@ -18,8 +18,8 @@ from tests.contract.harness import Server
 from tests.faults.concurrent_clients import lost, stored
 from tests.faults.proxy import Balancer
 from tests.faults.test_kill import settle_in
-from tests.support.sampling import LONG, rounds
-from tests.support.waiting import until_async
+from tests.kit.sampling import LONG, rounds
+from tests.kit.waiting import until_async
 
 WRITERS, READERS, PROGRAMS = 6, 3, 2
 PATIENCE = 240.0  # seconds until the cluster is whole again

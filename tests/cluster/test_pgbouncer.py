@@ -21,9 +21,9 @@ from tests.conftest import Clock, runs
 from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client, lost, stored
 from tests.faults.test_kill import settle_in
-from tests.support.event_stream import Parser
-from tests.support.postgres import postgres
-from tests.support.waiting import until_async
+from tests.kit.network.event_stream import Parser
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until_async
 
 NAME = "strongroom"
 IGNORED = "ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout, jit"

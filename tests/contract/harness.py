@@ -16,10 +16,10 @@ from typing import Self
 import httpx2
 import pytest
 
-from tests.support import processes
-from tests.support.cheap_hashing import PROGRAM as CHEAP
-from tests.support.postgres import postgres
-from tests.support.waiting import until
+from tests.kit.cheap_hashing import PROGRAM as CHEAP
+from tests.kit.programs import processes
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until
 
 ENGINES = ("sqlite", "postgres")
 SECRET = "a secret of the contract tests, long enough to sign with"

@@ -5,7 +5,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import BLOB, VAULT_FIELDS, Json, good, refused, refused_fields, refused_stale
 from .people import Person, at_once

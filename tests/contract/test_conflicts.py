@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import Json, clean, docs, good, refused, refused_fields, refused_stale
 from .people import Person

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
-from tests.support.waiting import until
+from tests.kit.waiting import until
 
 from .checks import BLOB, Json, docs, good, refused
 from .harness import Server, fresh_address, on_a_file

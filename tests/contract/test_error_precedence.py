@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import UNKNOWN, Json, docs, refused
 from .harness import Server, fresh_address

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from tests.support.waiting import until
+from tests.kit.waiting import until
 
 from .checks import Json, docs, good, refused, refused_fields
 from .harness import Server

@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import Json, docs, good, made, refused_fields
 from .harness import Server

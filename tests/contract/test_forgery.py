@@ -7,7 +7,7 @@ from functools import partial
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import UNKNOWN, Json, good, refused
 from .harness import Server, fresh_address

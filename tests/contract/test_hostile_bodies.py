@@ -6,7 +6,7 @@ import uuid
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import BLOB, Json, clean, docs, good, made, refused
 from .harness import Server, fresh_address

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
-from tests.support.rows import each_row
-from tests.support.waiting import until
+from tests.kit.rows import each_row
+from tests.kit.waiting import until
 
 from .checks import UNKNOWN, Json, docs, good, is_uuid7, made, now, refused, refused_fields
 from .harness import fresh_address

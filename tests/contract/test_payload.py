@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import UNKNOWN, Json, clean, docs, made, refused
 from .harness import Server, fresh_address

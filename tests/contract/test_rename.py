@@ -5,7 +5,7 @@ import uuid
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import Json, good, refused, refused_fields, refused_stale
 from .people import Person, at_once

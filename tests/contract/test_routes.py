@@ -3,7 +3,7 @@
 import httpx2
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import BLOB, UNKNOWN, clean, good, now, refused
 from .people import PASSWORD, Person, unique_email

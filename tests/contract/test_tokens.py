@@ -5,7 +5,7 @@ import time
 import httpx2
 import pytest
 
-from tests.support.waiting import until
+from tests.kit.waiting import until
 
 from .checks import good, refused
 from .harness import Server, fresh_address

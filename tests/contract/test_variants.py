@@ -2,7 +2,7 @@
 
 import uuid
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import BLOB, UNKNOWN, VAULT_FIELDS, good, made, refused, refused_fields
 from .harness import Server

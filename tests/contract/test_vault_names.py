@@ -4,7 +4,7 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 from .checks import BLOB, good, refused
 from .people import Person

@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.conftest import Open, runs
 from tests.export.files import body, exported, furnish, lines
-from tests.support.internals import context_of
+from tests.kit.servers.internals import context_of
 
 
 @runs

@@ -10,8 +10,8 @@ import httpx2
 
 from tests.conftest import Open, runs
 from tests.export.files import imported, lines
-from tests.support import processes
-from tests.support.keyrings import keyring
+from tests.kit.people.keyrings import keyring
+from tests.kit.programs import processes
 from tests.test_documents import PATIENCE, differences, environment, fences, sections, serving, text_of, values
 
 OLD, NEW = "https://old.example.com", "https://new.example.com"

@@ -16,9 +16,9 @@ from strongroom.rules import DAY
 from strongroom.server.routes import import_upload
 from tests.conftest import Clock, House, Open, Person, runs
 from tests.export.files import LINES, Json, Upload, body, came, exported, furnish, imported, lines, sealed
-from tests.support.internals import database_of
-from tests.support.populated_database import Served
-from tests.support.postgres import postgres
+from tests.kit.servers.internals import database_of
+from tests.kit.servers.populated_database import Served
+from tests.kit.servers.postgres import postgres
 
 SMALL = 8  # lines in a batch, so that a short file has many
 

@@ -8,7 +8,7 @@ from strongroom.rules import DAY
 from strongroom.wire.export_file import MAX_KEYRINGS
 from tests.conftest import House, Open, Person, runs
 from tests.export.files import Json, Upload, body, came, exported, furnish, imported, lines, sealed
-from tests.support.keyrings import keyring
+from tests.kit.people.keyrings import keyring
 
 KDF: Json = {"kdf": "argon2id", "memory": 65_536, "salt": "AAAA"}
 PASSWORD = "correct horse"

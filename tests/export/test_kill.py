@@ -16,9 +16,9 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.export.files import LINES, Json, body, came, lines, sealed
-from tests.support.postgres import postgres
-from tests.support.sampling import one_of, rounds
-from tests.support.waiting import until
+from tests.kit.sampling import one_of, rounds
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until
 
 DOCUMENTS = 4_000
 PIECE = 16_384

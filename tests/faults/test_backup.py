@@ -14,10 +14,10 @@ from tests.conftest import runs
 from tests.contract.harness import SECRET, Server, launch
 from tests.faults.concurrent_clients import Writer
 from tests.faults.test_kill import settle_in
-from tests.support.command_line import strongroom
-from tests.support.populated_database import damage, rows_of
-from tests.support.postgres import postgres
-from tests.support.sampling import DAY, LONG, one_of, rounds
+from tests.kit.programs.command_line import strongroom
+from tests.kit.sampling import DAY, LONG, one_of, rounds
+from tests.kit.servers.populated_database import damage, rows_of
+from tests.kit.servers.postgres import postgres
 
 WRITERS = 16
 BATCH = 5

@@ -16,9 +16,9 @@ from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, lost, stored
 from tests.faults.proxy import Balancer
 from tests.faults.test_kill import settle_in
-from tests.support.postgres_replication import Pair
-from tests.support.sampling import rounds
-from tests.support.waiting import until_async
+from tests.kit.sampling import rounds
+from tests.kit.servers.postgres_replication import Pair
+from tests.kit.waiting import until_async
 
 WRITERS = 16
 STUCK = 5.0  # seconds after the promotion in which every request has its answer, or 20 times the usual one

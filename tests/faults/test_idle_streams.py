@@ -11,7 +11,7 @@ import pytest
 from bench import proc
 from bench.streams import Person, Place, furnished, settle, stream, writes
 from tests.conftest import runs
-from tests.support.sampling import one_of, rounds
+from tests.kit.sampling import one_of, rounds
 
 MIB = 1024 * 1024
 ALLOWED = 64 * MIB  # for two thousand

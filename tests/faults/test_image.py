@@ -14,8 +14,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support.sampling import LONG
-from tests.support.waiting import until
+from tests.kit.sampling import LONG
+from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]
 USER = "10001"

@@ -16,9 +16,9 @@ import pytest
 from strongroom.store import open_database
 from tests.conftest import runs
 from tests.contract.harness import ENGINES, Server, fresh_address
-from tests.support.invitations import invite
-from tests.support.populated_database import rows_of
-from tests.support.sampling import rounds
+from tests.kit.people.invitations import invite
+from tests.kit.sampling import rounds
+from tests.kit.servers.populated_database import rows_of
 
 CODES = 24
 TRIES = 2  # each code is sent so often

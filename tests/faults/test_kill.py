@@ -22,10 +22,10 @@ import pytest
 from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, client, lost, stored
-from tests.support import processes
-from tests.support.postgres import Postgres
-from tests.support.sampling import one_of, rounds
-from tests.support.waiting import until_async
+from tests.kit.programs import processes
+from tests.kit.sampling import one_of, rounds
+from tests.kit.servers.postgres import Postgres
+from tests.kit.waiting import until_async
 
 WRITERS = 64
 
@@ -262,7 +262,7 @@ def _environment(server: Server) -> dict[str, str]:
 
 
 def _until_listening(server: Server) -> int:
-    from tests.support.waiting import until
+    from tests.kit.waiting import until
 
     port: Any = until(server._listening, "the server's address")
     return int(port)

@@ -13,8 +13,8 @@ from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client
 from tests.faults.test_kill import settle_in
-from tests.support.postgres import postgres
-from tests.support.sampling import one_of, rounds
+from tests.kit.sampling import one_of, rounds
+from tests.kit.servers.postgres import postgres
 
 
 class Reader:

@@ -17,9 +17,9 @@ from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client
 from tests.faults.test_kill import settle_in
-from tests.support.event_stream import Parser
-from tests.support.postgres import postgres
-from tests.support.sampling import one_of, rounds
+from tests.kit.network.event_stream import Parser
+from tests.kit.sampling import one_of, rounds
+from tests.kit.servers.postgres import postgres
 
 Change = tuple[str, int]
 CHANCE = random.Random()  # noqa: S311 - whatever happens, it must hold

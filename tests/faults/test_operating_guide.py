@@ -17,12 +17,13 @@ import pytest
 from strongroom.client import Client
 from strongroom.server.backup_schedule import backup_name, list_backups
 from tests.contract.harness import Server
-from tests.support import one_time_codes, processes
-from tests.support.populated_database import damage
-from tests.support.ports import free_port
-from tests.support.postgres import postgres
-from tests.support.sampling import on_another_day, on_one_engine
-from tests.support.waiting import until
+from tests.kit.network.ports import free_port
+from tests.kit.people import one_time_codes
+from tests.kit.programs import processes
+from tests.kit.sampling import on_another_day, on_one_engine
+from tests.kit.servers.populated_database import damage
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until
 from tests.test_documents import environment, fences, sections, text_of
 
 ADA, PASSWORD = "ada@example.com", "correct horse"

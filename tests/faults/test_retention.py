@@ -16,9 +16,9 @@ from strongroom.model import AccountLimits, Actor, Expected
 from strongroom.rules import DAY
 from strongroom.store import Tx
 from tests.conftest import House, Open, Person, runs
-from tests.support.internals import context_of, database_of
-from tests.support.populated_database import rows_of
-from tests.support.sampling import one_of, rounds
+from tests.kit.sampling import one_of, rounds
+from tests.kit.servers.internals import context_of, database_of
+from tests.kit.servers.populated_database import rows_of
 
 STALL = 0.05  # seconds that a writer may have to wait for it
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}

@@ -14,7 +14,7 @@ import pytest
 from strongroom.items import Item, Login, Source
 from strongroom.items.formats import READERS, WRITERS, FileRefused, make_plan
 from tests.items.growing_files import GROWING, File
-from tests.support.sampling import LONG, some
+from tests.kit.sampling import LONG, some
 
 FEW = 300
 MANY = 10_000 if LONG else FEW

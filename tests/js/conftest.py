@@ -10,7 +10,7 @@ import pytest
 from tests.contract.harness import Server
 from tests.js.typescript_client import TypeScriptFaces
 from tests.js.typescript_devices import Nodes
-from tests.support import javascript
+from tests.kit.clients import javascript
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.support.chromium import Page
+from tests.kit.browsers.chromium import Page
 
 
 class Tab:

@@ -19,7 +19,7 @@ from strongroom.client.format import derive
 from tests.client.convergence import ConvergeRestored
 from tests.js.mixed_account import ConvergeMixedAccount, MixedGround
 from tests.js.typescript_devices import MixedCrew, Nodes
-from tests.support.sampling import DAY, LONG
+from tests.kit.sampling import DAY, LONG
 from tests.sync.restartable_server import RestartableServer
 from tests.sync.test_model import examples
 

@@ -14,7 +14,7 @@ from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
 from tests.js.hostile_stage import TypeScriptStage
 from tests.js.typescript_client import TypeScriptFaces
-from tests.support.sampling import some
+from tests.kit.sampling import some
 
 ON_CLIENT = [made.name for made in ATTACKS.values() if made.client != NONE]
 ON_REPLICA = [made.name for made in ATTACKS.values() if made.replica != NONE]

@@ -14,8 +14,8 @@ from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.test_second_factor import App
 from tests.contract.harness import Server
 from tests.js.typescript_client import TypeScriptFaces
-from tests.support.ports import free_port
-from tests.support.soft_key import SoftKey
+from tests.kit.network.ports import free_port
+from tests.kit.people.soft_key import SoftKey
 
 NEW = "another horse, another staple"
 LAST = "the last horse, the last staple"

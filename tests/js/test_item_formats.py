@@ -18,9 +18,9 @@ from tests.items.test_round_trips import UNFIT, Stored, stored
 from tests.items.test_shapes import fulls
 from tests.js.tab import Tab
 from tests.js.test_items import asked
-from tests.support.chromium import private_window
-from tests.support.javascript import served
-from tests.support.sampling import DAY, LONG, rounds
+from tests.kit.browsers.chromium import private_window
+from tests.kit.clients.javascript import served
+from tests.kit.sampling import DAY, LONG, rounds
 
 NOW = 1_800_000_000
 

@@ -13,8 +13,8 @@ from strongroom.client import Client
 from strongroom.items import Item, Login, field
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.support.chromium import private_window
-from tests.support.javascript import bundles, run, served
+from tests.kit.browsers.chromium import private_window
+from tests.kit.clients.javascript import bundles, run, served
 
 VECTORS = Path(__file__).parent.parent / "items" / "vectors"
 

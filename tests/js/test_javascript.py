@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.javascript import PACKAGE, run_test
+from tests.kit.clients.javascript import PACKAGE, run_test
 
 # Those that need a server are run by the tests beside this one, which start it.
 NEEDS_A_SERVER = {"live", "replica", "sessions"}

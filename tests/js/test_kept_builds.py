@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.javascript import kept
+from tests.kit.clients.javascript import kept
 
 
 def test_a_stale_build_is_never_used(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.contract.harness import Server
-from tests.support.javascript import run_test
+from tests.kit.clients.javascript import run_test
 
 
 def test_an_app_works(server: Server) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.client.both_clients import unique_email
 from tests.contract.harness import Server
-from tests.support.javascript import PACKAGE, package, run
+from tests.kit.clients.javascript import PACKAGE, package, run
 
 FIVE_LINES = """
 import { Client, Invalid } from "@strongroom/client";

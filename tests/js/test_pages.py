@@ -9,8 +9,8 @@ from typing import Any
 from tests.client.both_clients import unique_email
 from tests.contract.harness import Server
 from tests.js.test_saved_sessions import assert_not_on_disk
-from tests.support.chromium import chromium, private_window
-from tests.support.javascript import served
+from tests.kit.browsers.chromium import chromium, private_window
+from tests.kit.clients.javascript import served
 
 # The strictest policy that a page can have which shows nothing; the server has the page's origin.
 STRICT = (

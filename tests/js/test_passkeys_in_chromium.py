@@ -10,9 +10,9 @@ import pytest
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.test_passkeys_in_chromium import AUTHENTICATOR
 from tests.contract.harness import Server
-from tests.support.chromium import private_window
-from tests.support.javascript import served
-from tests.support.ports import free_port
+from tests.kit.browsers.chromium import private_window
+from tests.kit.clients.javascript import served
+from tests.kit.network.ports import free_port
 
 BEGIN = """(async () => {
   const it = await import("%(pages)s/browser.page.js");

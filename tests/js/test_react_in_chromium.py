@@ -8,8 +8,8 @@ from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
 from tests.js.tab import Tab
-from tests.support.chromium import private_window
-from tests.support.javascript import served
+from tests.kit.browsers.chromium import private_window
+from tests.kit.clients.javascript import served
 
 
 def _network(*, offline: bool) -> dict[str, Any]:

@@ -14,8 +14,8 @@ from strongroom.errors import Invalid
 from tests.client.both_clients import PASSWORD
 from tests.client.devices import Devices
 from tests.js.typescript_devices import MixedCrew, Nodes, TypeScriptDevice
-from tests.support.javascript import run_test
-from tests.support.sampling import some
+from tests.kit.clients.javascript import run_test
+from tests.kit.sampling import some
 from tests.sync.restartable_server import RestartableServer
 
 

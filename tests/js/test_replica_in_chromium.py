@@ -17,10 +17,10 @@ from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
 from tests.js.tab import Tab
 from tests.js.test_saved_sessions import assert_not_on_disk
-from tests.support.chromium import Page, chromium, private_window
-from tests.support.javascript import served
-from tests.support.sampling import DAY, rounds
-from tests.support.waiting import until
+from tests.kit.browsers.chromium import Page, chromium, private_window
+from tests.kit.clients.javascript import served
+from tests.kit.sampling import DAY, rounds
+from tests.kit.waiting import until
 
 CANARY = "KANARIENVOGEL"
 REQUESTS = ("get", "getAll", "getAllKeys", "count", "put", "transaction")

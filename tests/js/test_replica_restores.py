@@ -67,7 +67,7 @@ from tests.client.test_restore import (  # noqa: F401
     test_where_both_went_on_it_is_a_conflict,
 )
 from tests.js.typescript_devices import MixedCrew, Nodes
-from tests.support.sampling import one_of
+from tests.kit.sampling import one_of
 from tests.sync.restartable_server import RestartableServer
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.support.chromium import Page, chromium
-from tests.support.javascript import run_test, served
+from tests.kit.browsers.chromium import Page, chromium
+from tests.kit.clients.javascript import run_test, served
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.support.chromium import private_window
-from tests.support.javascript import VECTORS, served
+from tests.kit.browsers.chromium import private_window
+from tests.kit.clients.javascript import VECTORS, served
 
 
 def test_the_vectors_hold_in_a_browser() -> None:

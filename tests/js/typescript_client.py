@@ -29,7 +29,7 @@ from strongroom.client.errors import TypeMismatch, Unreachable
 from strongroom.client.replica import RefusedChange, Report, Resolution
 from strongroom.errors import Later, Refusal, UidTaken
 from tests.client.both_clients import PASSWORD, unique_email
-from tests.support.javascript import bundles, started
+from tests.kit.clients.javascript import bundles, started
 
 UNDEFINED = object()
 _GENERATOR = ""  # the class of an asynchronous generator has no name

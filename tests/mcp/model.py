@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, Self
 
 import anyio.from_thread
 
-from tests.support.command_line import clean_environment
-from tests.support.machine import World
+from tests.kit.people.machine import World
+from tests.kit.programs.command_line import clean_environment
 
 
 class Reply(NamedTuple):

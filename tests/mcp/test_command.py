@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import strongroom
+from tests.kit.programs.command_line import strongroom
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ from strongroom.programs import supervisor
 from strongroom.programs.masking import Masker
 from strongroom.programs.private_files import FileRefused
 from tests.agent.person import alive
-from tests.support.command_line import clean_environment
-from tests.support.other_user import NOBODY, as_root
-from tests.support.protection import AS_SOMEBODY, is_protected
-from tests.support.waiting import PATIENCE, until
+from tests.kit.faults.protection import AS_SOMEBODY, is_protected
+from tests.kit.programs.command_line import clean_environment
+from tests.kit.programs.other_user import NOBODY, as_root
+from tests.kit.waiting import PATIENCE, until
 
 _ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to a process of ours")
 

@@ -18,9 +18,9 @@ from strongroom.mcp.tools import Refused, Tools
 from strongroom.mcp.use_log import UseLog
 from strongroom.programs.private_files import FileRefused
 from tests.conftest import runs
+from tests.kit.people.machine import SECRETS, World
+from tests.kit.waiting import until_async
 from tests.mcp.model import Model, model_of
-from tests.support.machine import SECRETS, World
-from tests.support.waiting import until_async
 
 POLICY = """
 items = ["sr://office/*"]

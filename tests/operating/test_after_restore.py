@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from strongroom.store import open_database
-from tests.support.command_line import strongroom
+from tests.kit.programs.command_line import strongroom
 
 
 def test_what_a_restore_says_of_sessions(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from strongroom.server.settings import BackupRetention
 from strongroom.store import open_database
 from tests.conftest import SECRET
 from tests.contract.harness import Server
-from tests.support.command_line import place_of, strongroom
-from tests.support.internals import context_of
-from tests.support.waiting import until
+from tests.kit.programs.command_line import place_of, strongroom
+from tests.kit.servers.internals import context_of
+from tests.kit.waiting import until
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

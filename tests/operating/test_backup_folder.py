@@ -18,8 +18,8 @@ from strongroom.server import backup_schedule
 from strongroom.server.settings import resolve
 from strongroom.store import open_database
 from tests.conftest import SECRET
-from tests.support.command_line import clean_environment, place_of, strongroom
-from tests.support.other_user import NOBODY, as_root, as_user, public_folder
+from tests.kit.programs.command_line import clean_environment, place_of, strongroom
+from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
 
 
 def now() -> int:

@@ -15,12 +15,12 @@ import pyrage
 import pytest
 
 from tests.conftest import Clock
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment, place_of, strongroom
+from tests.kit.sampling import one_of
+from tests.kit.servers.populated_database import Rows, copied_rows_of, fill, live_in, one_pair
+from tests.kit.servers.postgres import postgres
 from tests.store.test_restore import without_lineage
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment, place_of, strongroom
-from tests.support.populated_database import Rows, copied_rows_of, fill, live_in, one_pair
-from tests.support.postgres import postgres
-from tests.support.sampling import one_of
 
 KINDS = ["open", "passphrase", "age"]
 

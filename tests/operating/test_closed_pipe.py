@@ -14,8 +14,8 @@ from strongroom.server.admin import operations
 from strongroom.server.settings import resolve
 from strongroom.store import open_database
 from tests.conftest import SECRET
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 
 from strongroom.store import open_database
 from tests.contract.harness import Server
-from tests.support.command_line import strongroom
-from tests.support.ports import free_port
+from tests.kit.network.ports import free_port
+from tests.kit.programs.command_line import strongroom
 
 COMMANDS = (
     "serve", "init", "backup", "restore", "doctor", "salvage", "db copy", "db migrate", "db new-epoch", "users list",

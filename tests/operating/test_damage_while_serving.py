@@ -15,9 +15,9 @@ from strongroom import store
 from strongroom.errors import Unavailable
 from strongroom.store.postgres.engine import PostgresDatabase
 from tests.conftest import Clock, runs
-from tests.support.damaged_files import Service
-from tests.support.postgres import postgres
-from tests.support.waiting import until
+from tests.kit.faults.damaged_files import Service
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until
 
 CHANCE = random.Random(5)  # noqa: S311
 DAMAGED_EXIT = 74

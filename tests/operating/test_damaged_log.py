@@ -18,8 +18,8 @@ import apsw
 import pytest
 
 from strongroom.store.sqlite import log_recovery, write_ahead_log
-from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
-from tests.support.waiting import until
+from tests.kit.faults.damaged_files import FRAME, Service, doctor, flip, frames
+from tests.kit.waiting import until
 
 CHANCE = random.Random(11)  # noqa: S311
 

@@ -21,14 +21,14 @@ from strongroom.server.destinations.protocol import EDGE, CannotSend
 from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import SECRET, Clock, runs
 from tests.contract.harness import Server
+from tests.kit.programs.command_line import strongroom
+from tests.kit.sampling import LONG, one_of
+from tests.kit.servers.populated_database import copied_rows_of, fill, live_in
+from tests.kit.servers.s3_server import PROGRAM as S3_PROGRAM
+from tests.kit.servers.s3_server import client, s3_server
+from tests.kit.servers.sftp_server import sftp_server
+from tests.kit.waiting import until
 from tests.store.test_restore import without_lineage
-from tests.support.command_line import strongroom
-from tests.support.populated_database import copied_rows_of, fill, live_in
-from tests.support.s3_server import PROGRAM as S3_PROGRAM
-from tests.support.s3_server import client, s3_server
-from tests.support.sampling import LONG, one_of
-from tests.support.sftp_server import sftp_server
-from tests.support.waiting import until
 
 DAY = 86_400_000
 

@@ -12,7 +12,7 @@ import apsw
 import msgspec
 import pytest
 
-from tests.support.damaged_files import Service, command
+from tests.kit.faults.damaged_files import Service, command
 
 PAGE = 4096
 DOCUMENTS = 300

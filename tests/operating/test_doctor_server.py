@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import SECRET
 from tests.contract.harness import Server
-from tests.support.command_line import place_of, strongroom
+from tests.kit.programs.command_line import place_of, strongroom
 
 
 def finding(done: subprocess.CompletedProcess[str], check: str) -> tuple[str, str]:

@@ -11,9 +11,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.kit.network.raw_http import Response, connected, request, responses, until_closed
+from tests.kit.waiting import until
 from tests.server.test_listeners import certificate, running
-from tests.support.raw_http import Response, connected, request, responses, until_closed
-from tests.support.waiting import until
 
 SECRET = {"JWT_SECRET": "x" * 32}
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

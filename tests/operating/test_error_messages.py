@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.harness import Server
+from tests.kit.programs.command_line import clean_environment, strongroom
+from tests.kit.waiting import until
 from tests.server.test_listeners import running
-from tests.support.command_line import clean_environment, strongroom
-from tests.support.waiting import until
 
 SECRET = "a secret of the tests, long enough to sign with"
 CLIENT = "import sys; sys.modules['httpx2'] = None; from strongroom.client import {0}; {0}('http://127.0.0.1:1')"

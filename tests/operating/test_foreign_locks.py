@@ -12,8 +12,8 @@ import pytest
 
 from strongroom.store import locks
 from tests.contract.harness import SECRET
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment, strongroom
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
 
 COMMANDS = {
     ("serve", "--port", "0"): 2,

@@ -17,11 +17,11 @@ from strongroom.cli import archives
 from strongroom.cli.terminal import CommandFailed
 from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
+from tests.kit.sampling import one_of
+from tests.kit.waiting import until
 from tests.server.test_listeners import certificate, running
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment, strongroom
-from tests.support.sampling import one_of
-from tests.support.waiting import until
 
 OTHER = "another secret, which is long enough to sign tokens with"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.options import TABLE
-from tests.support.command_line import strongroom
+from tests.kit.programs.command_line import strongroom
 
 ALL = {option.option for option in TABLE}
 

@@ -12,8 +12,8 @@ import pytest
 
 from tests.conftest import SECRET
 from tests.contract.harness import Server
-from tests.support.command_line import clean_environment, strongroom
-from tests.support.waiting import until
+from tests.kit.programs.command_line import clean_environment, strongroom
+from tests.kit.waiting import until
 
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
 SECRET_KEY = "AGE-SECRET-KEY-1QQQQQQQQ"

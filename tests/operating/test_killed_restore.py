@@ -13,8 +13,8 @@ import apsw
 import pytest
 
 from strongroom.store import locks
-from tests.support.command_line import clean_environment, strongroom
-from tests.support.damaged_files import Service, doctor
+from tests.kit.faults.damaged_files import Service, doctor
+from tests.kit.programs.command_line import clean_environment, strongroom
 
 CHANCE = random.Random(14)  # noqa: S311
 KILLED = """

@@ -11,8 +11,8 @@ import pytest
 
 from strongroom.server.backup_schedule import backup_name
 from tests.conftest import Clock
-from tests.support.command_line import strongroom
-from tests.support.populated_database import live_in
+from tests.kit.programs.command_line import strongroom
+from tests.kit.servers.populated_database import live_in
 
 DAY = 24 * 3600 * 1000
 

@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.store import locks
 from strongroom.store.sqlite import write_ahead_log
-from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
+from tests.kit.faults.damaged_files import FRAME, Service, doctor, flip, frames
 
 CHANCE = random.Random(12)  # noqa: S311
 

@@ -15,9 +15,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.support import processes
-from tests.support.ports import free_port
-from tests.support.raw_http import connected, request, responses
+from tests.kit.network.ports import free_port
+from tests.kit.network.raw_http import connected, request, responses
+from tests.kit.programs import processes
 
 REQUESTS = 4_000  # some 200 bytes each; a pipe takes 64 KiB, and each process keeps 256 KiB
 TOGETHER = 100  # requests that are sent at once

@@ -14,8 +14,8 @@ from pathlib import Path
 import apsw
 import pytest
 
+from tests.kit.faults.damaged_files import FRAME, Service, flip, frames
 from tests.operating.test_damaged_log import commits, epoch_before, kept, told
-from tests.support.damaged_files import FRAME, Service, flip, frames
 
 CHANCE = random.Random(13)  # noqa: S311
 

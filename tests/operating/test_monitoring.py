@@ -16,10 +16,10 @@ import yaml
 from strongroom import __version__, errors
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.store.queries import schema
+from tests.kit.programs import processes
+from tests.kit.waiting import until
 from tests.server.test_listeners import certificate, running
 from tests.server.test_metrics import figures
-from tests.support import processes
-from tests.support.waiting import until
 from tests.test_documents import ROOT
 
 TOKEN = "a-token-for-the-figures"

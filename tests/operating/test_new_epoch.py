@@ -12,9 +12,9 @@ import asyncpg
 
 from tests.conftest import Clock
 from tests.contract.harness import Server
-from tests.support.command_line import place_of, strongroom
-from tests.support.populated_database import Served, copied_rows_of, live_in
-from tests.support.waiting import until
+from tests.kit.programs.command_line import place_of, strongroom
+from tests.kit.servers.populated_database import Served, copied_rows_of, live_in
+from tests.kit.waiting import until
 
 
 def test_clients_see_another_epoch_and_nothing_else_changes(where: str, clock: Clock, tmp_path: Path) -> None:

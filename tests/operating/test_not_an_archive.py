@@ -14,8 +14,8 @@ from typing import Final
 import pytest
 
 from strongroom.store import open_database
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment, strongroom
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
 
 PASSPHRASE: Final = "a passphrase of the tests"
 READERS: Final = (("backup", "--verify"), ("restore",))

@@ -13,7 +13,7 @@ import pytest
 
 from strongroom.store import open_database
 from tests.conftest import SECRET
-from tests.support.other_user import NOBODY, as_root, as_user, public_folder
+from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
 
 OWNER = pwd.getpwnam("daemon")
 COMMANDS = (

@@ -16,12 +16,12 @@ import httpx2
 import pytest
 
 from tests.contract.harness import Server
-from tests.support.command_line import strongroom
-from tests.support.debian_programs import PACKAGES, environment, find
-from tests.support.other_user import NOBODY, public_folder
-from tests.support.ports import free_port
-from tests.support.sampling import rounds
-from tests.support.waiting import until
+from tests.kit.network.ports import free_port
+from tests.kit.programs.command_line import strongroom
+from tests.kit.programs.debian_programs import PACKAGES, environment, find
+from tests.kit.programs.other_user import NOBODY, public_folder
+from tests.kit.sampling import rounds
+from tests.kit.waiting import until
 from tests.test_documents import fences, sections, text_of
 
 PROGRAMS: Final = [

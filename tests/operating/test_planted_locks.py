@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.store.file_owners import make_folder
-from tests.support.command_line import strongroom
+from tests.kit.programs.command_line import strongroom
 
 COMMANDS = (("users", "list"), ("restore", "one.backup"), ("db", "new-epoch", "--yes"))
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from tests.contract.harness import Server
-from tests.support.command_line import strongroom
-from tests.support.postgres import postgres
-from tests.support.postgres_replication import Node
-from tests.support.waiting import until
+from tests.kit.programs.command_line import strongroom
+from tests.kit.servers.postgres import postgres
+from tests.kit.servers.postgres_replication import Node
+from tests.kit.waiting import until
 
 
 @pytest.fixture

@@ -17,11 +17,11 @@ import httpx2
 import pytest
 
 from strongroom.options import TABLE
+from tests.kit.network.ports import free_port
+from tests.kit.programs import processes
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until
 from tests.server.test_listeners import logged, running
-from tests.support import processes
-from tests.support.ports import free_port
-from tests.support.postgres import postgres
-from tests.support.waiting import until
 
 SECRET = {"JWT_SECRET": "x" * 32}
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

@@ -21,9 +21,9 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.support.damaged_files import FRAME, Service, frames
-from tests.support.sampling import rounds
-from tests.support.waiting import until
+from tests.kit.faults.damaged_files import FRAME, Service, frames
+from tests.kit.sampling import rounds
+from tests.kit.waiting import until
 
 TRIALS = rounds(12, 200)
 BLOCKS = rounds(1, 4)

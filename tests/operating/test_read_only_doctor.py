@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import processes
-from tests.support.damaged_files import Service, doctor, flip, frames
+from tests.kit.faults.damaged_files import Service, doctor, flip, frames
+from tests.kit.programs import processes
 
 NOBODY = 65534  # a user id that owns nothing
 

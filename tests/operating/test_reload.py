@@ -13,8 +13,8 @@ import pytest
 
 from strongroom.options import TABLE
 from strongroom.server.reloading import RELOADABLE
+from tests.kit.waiting import until
 from tests.server.test_listeners import PASSWORD, anew, certificate, running
-from tests.support.waiting import until
 
 FIRST, SECOND = "first secret, long enough to sign with", "second secret, long enough to sign with"
 

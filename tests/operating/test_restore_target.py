@@ -11,9 +11,9 @@ from strongroom.cli import main
 from strongroom.server.admin import operations
 from strongroom.store import open_database
 from tests.conftest import Clock
-from tests.support.command_line import place_of, strongroom
-from tests.support.populated_database import copied_rows_of, live_in
-from tests.support.postgres import postgres
+from tests.kit.programs.command_line import place_of, strongroom
+from tests.kit.servers.populated_database import copied_rows_of, live_in
+from tests.kit.servers.postgres import postgres
 
 PASSWORD_ASIDE = "postgresql://somebody:hunter2@"
 

@@ -17,8 +17,8 @@ import pytest
 from strongroom.cli import main
 from strongroom.store.maintenance.salvage import salvage
 from strongroom.store.sqlite.migrate import migrate
-from tests.support.damaged_files import FRAME, Service, doctor, flip, frames
-from tests.support.sampling import rounds
+from tests.kit.faults.damaged_files import FRAME, Service, doctor, flip, frames
+from tests.kit.sampling import rounds
 
 CHANCE = random.Random(17)  # noqa: S311
 DOCUMENTS = rounds(2_000, 5_000)

@@ -11,9 +11,9 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.contract.people import PASSWORD, Person
-from tests.support.command_line import place_of
-from tests.support.one_time_codes import code
-from tests.support.waiting import until
+from tests.kit.people.one_time_codes import code
+from tests.kit.programs.command_line import place_of
+from tests.kit.waiting import until
 
 OLD, NEW, LATER = (f"the {name} secret, of 32 bytes or more" for name in ("old", "new", "later"))
 

@@ -17,13 +17,13 @@ import pytest
 
 from strongroom.options import TABLE
 from strongroom.server.backup_schedule import list_backups
-from tests.support import processes
-from tests.support.command_line import clean_environment, strongroom
-from tests.support.mount_namespace import UID
-from tests.support.other_user import as_root, as_user
-from tests.support.ports import free_port
-from tests.support.sampling import one_of
-from tests.support.waiting import until
+from tests.kit.network.ports import free_port
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import clean_environment, strongroom
+from tests.kit.programs.mount_namespace import UID
+from tests.kit.programs.other_user import as_root, as_user
+from tests.kit.sampling import one_of
+from tests.kit.waiting import until
 
 SECRET = "4f1c9a7be0d25386a1f7c4d9e2b80563"
 PASSWORD = "correct horse"

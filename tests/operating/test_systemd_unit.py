@@ -17,11 +17,11 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.kit.network.ports import free_port
+from tests.kit.programs import processes, sandbox
+from tests.kit.sampling import one_of
+from tests.kit.waiting import until
 from tests.operating.test_systemd_notify import manager
-from tests.support import processes, sandbox
-from tests.support.ports import free_port
-from tests.support.sampling import one_of
-from tests.support.waiting import until
 from tests.test_documents import ROOT
 
 PASSWORD = "correct horse"
@@ -56,7 +56,7 @@ class Machine:
 
     def _command(self, *command: str) -> list[str]:
         where = map(str, (self.unit, self.state, self.config))
-        return [sys.executable, "-m", "tests.support.sandbox", *where, *command]
+        return [sys.executable, "-m", "tests.kit.programs.sandbox", *where, *command]
 
     def run(self, *command: str, said: str = "") -> subprocess.CompletedProcess[str]:
         """A command of strongroom under the unit."""

@@ -12,10 +12,10 @@ import msgspec
 from strongroom.cli import archives
 from strongroom.store import locks
 from tests.conftest import SECRET, Clock
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment, strongroom
-from tests.support.populated_database import fill, live_in
-from tests.support.waiting import until
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
+from tests.kit.servers.populated_database import fill, live_in
+from tests.kit.waiting import until
 
 
 def halves(folder: Path) -> list[Path]:

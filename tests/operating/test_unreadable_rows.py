@@ -10,8 +10,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.support.damaged_files import Service, doctor
-from tests.support.waiting import until
+from tests.kit.faults.damaged_files import Service, doctor
+from tests.kit.waiting import until
 
 CHANCE = random.Random(3)  # noqa: S311
 NOT_TEXT = "CAST(x'41ff4142' AS TEXT)"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.machine import World, opened_world
+from tests.kit.people.machine import World, opened_world
 
 
 @pytest.fixture(scope="session")

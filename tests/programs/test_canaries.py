@@ -12,10 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.kit.people.machine import World
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment
 from tests.mcp.model import Model
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment
-from tests.support.machine import World
 
 CANARIES = [f"canary{number:02}-{secrets.token_hex(12)}" for number in range(50)]
 MARK = "GIVEN_THE_CANARIES"  # in the environment of the processes that are given them

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.support.terminal import PATIENCE, Terminal
-from tests.support.waiting import until
+from tests.kit.terminals.terminal import PATIENCE, Terminal
+from tests.kit.waiting import until
 
 SECRET = "correct-horse-battery"
 RUNNER = """

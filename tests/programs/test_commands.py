@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment
-from tests.support.machine import SECRETS, World
-from tests.support.terminal import Terminal
+from tests.kit.people.machine import SECRETS, World
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment
+from tests.kit.terminals.terminal import Terminal
 
 DATABASE = SECRETS["Database"]
 

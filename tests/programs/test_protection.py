@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import STRONGROOM, clean_environment
-from tests.support.machine import World
-from tests.support.other_user import NOBODY, as_root, as_user, public_folder
-from tests.support.protection import AS_SOMEBODY, is_protected, on_linux, until_protected
+from tests.kit.faults.protection import AS_SOMEBODY, is_protected, on_linux, until_protected
+from tests.kit.people.machine import World
+from tests.kit.programs.command_line import STRONGROOM, clean_environment
+from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
 
 REFERENCE = "sr://office/Wiki/password"
 

@@ -6,7 +6,7 @@ import pytest
 
 from strongroom.agent.protocol import Failed
 from strongroom.agent.secrets import open_secrets
-from tests.support.machine import SECRETS, World
+from tests.kit.people.machine import SECRETS, World
 
 
 def test_a_token_of_one_collection_needs_the_name_of_its_vault(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

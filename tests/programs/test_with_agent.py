@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.agent.person import PASSWORD, STRONGROOM, Person
+from tests.kit.people.machine import World
+from tests.kit.terminals.terminal import Terminal
 from tests.mcp.model import Model
-from tests.support.machine import World
-from tests.support.terminal import Terminal
 
 SECRET = "pw-of-the-person-81"
 

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from tests.support.debian_programs import environment
-from tests.support.ports import free_port
-from tests.support.waiting import until
+from tests.kit.network.ports import free_port
+from tests.kit.programs.debian_programs import environment
+from tests.kit.waiting import until
 from tests.test_documents import fences, sections, text_of
 
 HOST: Final = "vault.example.com"

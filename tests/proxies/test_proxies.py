@@ -16,11 +16,11 @@ import pytest
 
 from tests.conftest import runs
 from tests.contract.harness import Server, fresh_address
+from tests.kit.programs.debian_programs import find
+from tests.kit.sampling import rounds
 from tests.proxies.clients import ENOUGH, PASSWORD, Account, Attacker, Honest, Tally, Wire, let_go, open_account
 from tests.proxies.processes import HOST, PROXIES, running, settings
 from tests.proxies.smuggling import BURST, Tricks
-from tests.support.debian_programs import find
-from tests.support.sampling import rounds
 
 SEED = int(os.environ.get("PROXY_SEED", "0")) or secrets.randbelow(2**32)
 SECONDS = rounds(2, 60)  # of a run with every trick; one with bursts takes half of that

@@ -14,11 +14,11 @@ from strongroom.store import Tx
 from strongroom.store.statement import Sql
 from tests.conftest import Clock
 from tests.contract.jwt import claims
+from tests.kit.people.keyrings import keyring
+from tests.kit.people.one_time_codes import code
+from tests.kit.servers.internals import database_of
 from tests.security.asgi_request import Answer, ask
 from tests.security.table import HOMES, PRINCIPALS, VAULTS, Principal
-from tests.support.internals import database_of
-from tests.support.keyrings import keyring
-from tests.support.one_time_codes import code
 
 PASSWORD = "correct horse"
 _numbers = itertools.count(1)

@@ -14,6 +14,8 @@ from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.request import Endpoint
 from tests.conftest import SECRET, Clock
+from tests.kit.people.passkeys import ORIGIN
+from tests.kit.sampling import some
 from tests.security.asgi_request import Answer, ask
 from tests.security.fixtures import Account, Stage
 from tests.security.table import (
@@ -29,8 +31,6 @@ from tests.security.table import (
     Spot,
     missing,
 )
-from tests.support.passkeys import ORIGIN
-from tests.support.sampling import some
 
 _MANY = 16  # targets of a row
 

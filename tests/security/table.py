@@ -10,9 +10,9 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.support.keyrings import keyring
-from tests.support.passkeys import ORIGIN, RP_ID
-from tests.support.soft_authenticator import SoftPasskey, b64
+from tests.kit.people.keyrings import keyring
+from tests.kit.people.passkeys import ORIGIN, RP_ID
+from tests.kit.people.soft_authenticator import SoftPasskey, b64
 
 if TYPE_CHECKING:
     from tests.security.fixtures import Account, Stage

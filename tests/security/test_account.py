@@ -15,11 +15,11 @@ from strongroom.actions.retention import Sweep
 from strongroom.model import EventType, Origin
 from strongroom.rules import DAY, MAX_DEVICE_NAME, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
 from tests.conftest import runs
+from tests.kit.people.invitations import invite
+from tests.kit.people.one_time_codes import code, wrong_code
+from tests.kit.servers.internals import context_of, database_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
-from tests.support.internals import context_of, database_of
-from tests.support.invitations import invite
-from tests.support.one_time_codes import code, wrong_code
 
 # tests/security/test_second_factor.py has these.
 OF_SECOND_FACTORS = {kind for kind in EventType if kind.startswith(("second_factor_", "recovery_code", "passkey_"))}

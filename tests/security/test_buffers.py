@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
-from tests.support import processes
-from tests.support.raw_http import connected, request, responses, until_closed
-from tests.support.waiting import until
+from tests.kit.network.raw_http import connected, request, responses, until_closed
+from tests.kit.programs import processes
+from tests.kit.waiting import until
 from tests.test_memory import resident
 
 MIB = 1024 * 1024

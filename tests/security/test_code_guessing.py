@@ -18,12 +18,12 @@ from tests.conftest import runs
 from tests.contract.harness import STRONGROOM, Server, fresh_address
 from tests.contract.people import PASSWORD as LONG_PASSWORD
 from tests.contract.people import Person
+from tests.kit.people.one_time_codes import code, wrong_code
+from tests.kit.servers.internals import database_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD
 from tests.security.test_second_factor import CONFIRM, PROOF, TOTP, enrolled, log_of, refused
 from tests.security.test_timing import ATTEMPTS, MARGIN, PAIRS, quick
-from tests.support.internals import database_of
-from tests.support.one_time_codes import code, wrong_code
 
 
 @runs

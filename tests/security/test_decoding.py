@@ -12,8 +12,8 @@ from strongroom import wire
 from strongroom.errors import Invalid
 from strongroom.wire import export_lines
 from tests.conftest import Open, runs
+from tests.kit.sampling import LONG, some
 from tests.security import hostile_bodies
-from tests.support.sampling import LONG, some
 
 MIB = 1024 * 1024
 LARGEST = 6 * MIB  # the default of MAX_BODY_BYTES

@@ -6,9 +6,9 @@ from typing import Any
 
 from strongroom.actions import admin
 from tests.conftest import runs
+from tests.kit.servers.internals import context_of, database_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
-from tests.support.internals import context_of, database_of
 
 SHUT = (403, "account_disabled")
 

@@ -15,15 +15,15 @@ from typing import Any
 import httpx2
 import pytest
 
-import tests.support.loop_watchdog
+import tests.kit.servers.loop_watchdog
 from strongroom import wire
 from tests.contract.harness import ENGINES, Server
 from tests.contract.people import Person
+from tests.kit.sampling import on_one_engine, one_of, rounds
+from tests.kit.servers.loop_watchdog import MILLISECOND
+from tests.kit.servers.postgres import postgres
 from tests.security import hostile_bodies
 from tests.security.mutator import Mutator
-from tests.support.loop_watchdog import MILLISECOND
-from tests.support.postgres import postgres
-from tests.support.sampling import on_one_engine, one_of, rounds
 
 pytestmark = pytest.mark.skipif(
     "COVERAGE_PROCESS_START" in os.environ, reason="a server whose lines are measured takes several times as long"
@@ -38,7 +38,7 @@ MIB = 1024 * 1024
 class Watched(Server):
     """A server whose loop is measured."""
 
-    program = (str(Path(tests.support.loop_watchdog.__file__)),)
+    program = (str(Path(tests.kit.servers.loop_watchdog.__file__)),)
 
     def __init__(self, home: Path, **settings: str) -> None:
         super().__init__(home, WATCHDOG_FILE=str(home / "callbacks"), **settings)

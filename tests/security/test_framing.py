@@ -12,7 +12,7 @@ import pytest
 
 import strongroom
 from tests.conftest import SECRET
-from tests.support.raw_http import Response, connected, listening, request, responses, rest, until_closed
+from tests.kit.network.raw_http import Response, connected, listening, request, responses, rest, until_closed
 
 
 class Target(NamedTuple):

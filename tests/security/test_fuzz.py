@@ -15,9 +15,9 @@ import pytest
 from tests.contract.harness import Server, fresh_address
 from tests.contract.people import Person
 from tests.faults.concurrent_clients import SHORT_ANSWER
+from tests.kit.programs import processes
+from tests.kit.sampling import rounds
 from tests.security.mutator import Mutator, Request
-from tests.support import processes
-from tests.support.sampling import rounds
 from tests.test_memory import resident
 
 COUNT = rounds(300, 20_000)

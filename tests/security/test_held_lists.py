@@ -24,9 +24,9 @@ from strongroom.server import snapshot_slots, snapshots
 from strongroom.store.sqlite import writer as sqlite_writer
 from tests.conftest import SECRET, House, Open, Person, runs
 from tests.export.test_export import Slow
-from tests.support.internals import context_of, database_of, is_started, unfinished
-from tests.support.sampling import on_one_engine
-from tests.support.waiting import until
+from tests.kit.sampling import on_one_engine
+from tests.kit.servers.internals import context_of, database_of, is_started, unfinished
+from tests.kit.waiting import until
 
 LARGE = 1_200_000  # bytes of a document: eight of them are more than a connection takes in by itself
 JSON = {"content-type": "application/json"}

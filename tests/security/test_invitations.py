@@ -13,12 +13,12 @@ from strongroom.actions import sessions
 from strongroom.actions.retention import Sweep
 from strongroom.rules import DAY, FAILURES_PER_ADDRESS, INVITATION_DAYS, MINUTE, TAKEN_EMAILS
 from tests.conftest import runs
+from tests.kit.people.invitations import invite
+from tests.kit.servers.internals import database_of
+from tests.kit.servers.populated_database import rows_of
 from tests.security.asgi_request import Answer, fresh_address
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Stage
-from tests.support.internals import database_of
-from tests.support.invitations import invite
-from tests.support.populated_database import rows_of
 
 CLOSED = {"signups": "closed"}
 GOOD = "SRI-00000-11111-22222-33333-44444"  # of the right form, and never made

@@ -20,9 +20,9 @@ from strongroom.server import routes
 from strongroom.server.request import Endpoint
 from tests.contract.harness import SECRET, Server, fresh_address
 from tests.contract.people import PASSWORD, Person, unique_email
-from tests.support.one_time_codes import code
-from tests.support.raw_http import Response, refusal
-from tests.support.sampling import LONG, some
+from tests.kit.network.raw_http import Response, refusal
+from tests.kit.people.one_time_codes import code
+from tests.kit.sampling import LONG, some
 
 ENDPOINTS = routes.router(Variant.BOTH).endpoints
 SECRETS = (

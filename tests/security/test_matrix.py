@@ -9,9 +9,9 @@ import pytest
 
 from strongroom.model import Variant
 from tests.conftest import Clock, runs
+from tests.kit.sampling import one_of
+from tests.kit.servers.postgres import postgres
 from tests.security.matrix import Matrix, rowless, staged
-from tests.support.postgres import postgres
-from tests.support.sampling import one_of
 
 
 async def play(place: dict[str, Any], clock: Clock, variant: str, **cut: bool) -> int:

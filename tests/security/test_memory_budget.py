@@ -16,10 +16,10 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from tests.kit.network.raw_http import connected, request
+from tests.kit.sampling import LONG
+from tests.kit.waiting import until
 from tests.security.test_buffers import MIB, SMALL, Served, served
-from tests.support.raw_http import connected, request
-from tests.support.sampling import LONG
-from tests.support.waiting import until
 from tests.test_memory import resident
 
 ROUNDS = 40 if LONG else 1

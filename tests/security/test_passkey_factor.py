@@ -11,10 +11,9 @@ import pytest
 from strongroom.actions import admin
 from strongroom.rules import FAILURES_PER_ACCOUNT
 from tests.conftest import House, Open, Person, runs
-from tests.support.internals import database_of
-from tests.support.keyrings import keyring
-from tests.support.one_time_codes import code, wrong_code
-from tests.support.passkeys import (
+from tests.kit.people.keyrings import keyring
+from tests.kit.people.one_time_codes import code, wrong_code
+from tests.kit.people.passkeys import (
     BY_PASSWORD,
     ORIGIN,
     PASSWORD,
@@ -27,7 +26,8 @@ from tests.support.passkeys import (
     refused,
     second_factor,
 )
-from tests.support.soft_authenticator import SoftPasskey
+from tests.kit.people.soft_authenticator import SoftPasskey
+from tests.kit.servers.internals import database_of
 
 SETTINGS = {"public_url": ORIGIN}
 STEP = 30_000

@@ -27,8 +27,7 @@ from tests.conftest import Open, Person, runs
 from tests.contract.harness import Server
 from tests.contract.people import PASSWORD as CONTRACT_PASSWORD
 from tests.contract.people import Person as ContractPerson
-from tests.support.internals import database_of
-from tests.support.passkeys import (
+from tests.kit.people.passkeys import (
     BY_PASSWORD,
     ORIGIN,
     PASSWORD,
@@ -44,8 +43,9 @@ from tests.support.passkeys import (
     register,
     second_factor,
 )
-from tests.support.populated_database import rows_of
-from tests.support.soft_authenticator import EDDSA, ES256, RS256, USER_PRESENT, SoftPasskey, b64, unb64
+from tests.kit.people.soft_authenticator import EDDSA, ES256, RS256, USER_PRESENT, SoftPasskey, b64, unb64
+from tests.kit.servers.internals import database_of
+from tests.kit.servers.populated_database import rows_of
 
 SETTINGS = {"public_url": ORIGIN}
 

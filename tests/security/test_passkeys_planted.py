@@ -15,9 +15,8 @@ from strongroom.rules import CHALLENGE_LIFETIME
 from strongroom.server import ceremonies
 from strongroom.store.statement import Sql
 from tests.conftest import House, Open, Person, runs
-from tests.security.planted import nothing, yes
-from tests.support.internals import context_of
-from tests.support.passkeys import (
+from tests.kit.faults.planted_faults import no_stale_names
+from tests.kit.people.passkeys import (
     BY_PASSWORD,
     ORIGIN,
     RP_ID,
@@ -30,9 +29,10 @@ from tests.support.passkeys import (
     register,
     second_factor,
 )
-from tests.support.planted_faults import no_stale_names
-from tests.support.sampling import some
-from tests.support.soft_authenticator import USER_PRESENT, SoftPasskey
+from tests.kit.people.soft_authenticator import USER_PRESENT, SoftPasskey
+from tests.kit.sampling import some
+from tests.kit.servers.internals import context_of
+from tests.security.planted import nothing, yes
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 REGISTRATION = "/auth/passkeys/registration/options"

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Clock, runs
+from tests.kit.faults.planted_faults import no_stale_names
+from tests.kit.sampling import some
 from tests.security.matrix import Matrix, staged
 from tests.security.planted import BUGS
-from tests.support.planted_faults import no_stale_names
-from tests.support.sampling import some
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 

@@ -20,13 +20,13 @@ from strongroom.rules import FAILURES_PER_ADDRESS, MINUTE
 from strongroom.store import open_database
 from strongroom.store.maintenance.copy import copy
 from tests.conftest import SECRET, Clock, Open, runs
+from tests.kit.servers.internals import context_of, database_of
+from tests.kit.servers.populated_database import rows_of
+from tests.kit.servers.postgres import postgres
 from tests.security.asgi_request import Answer, fresh_address
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Stage
 from tests.store.test_epochs import Silence
-from tests.support.internals import context_of, database_of
-from tests.support.populated_database import rows_of
-from tests.support.postgres import postgres
 
 HERE = "192.0.2.77"
 LENGTHS = {"salt": 16, "recovery": 144}

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import runs
+from tests.kit.people.passkeys import ORIGIN, RP_ID
+from tests.kit.people.soft_authenticator import EDDSA, ES256, RS256, SoftPasskey, b64, unb64
+from tests.kit.sampling import DAY, on_one_engine, rounds
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
-from tests.support.passkeys import ORIGIN, RP_ID
-from tests.support.sampling import DAY, on_one_engine, rounds
-from tests.support.soft_authenticator import EDDSA, ES256, RS256, SoftPasskey, b64, unb64
 from tests.test_webauthn import ASSERTION, BOTH, REGISTRATION
 
 ROUNDS = rounds(400, 5_000)

@@ -10,9 +10,9 @@ import pytest
 
 from strongroom.rules import REUSE_GRACE
 from tests.conftest import runs
+from tests.kit.servers.internals import context_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
-from tests.support.internals import context_of
 
 Step = Callable[[Stage, "Cast"], Awaitable[Any]]
 

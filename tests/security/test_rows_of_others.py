@@ -7,9 +7,9 @@ from typing import Any
 from strongroom import store
 from strongroom.rules import DAY
 from tests.conftest import House, Open, Person, runs
-from tests.support.internals import database_of
-from tests.support.invitations import invite
-from tests.support.populated_database import alter, rows_of
+from tests.kit.people.invitations import invite
+from tests.kit.servers.internals import database_of
+from tests.kit.servers.populated_database import alter, rows_of
 
 KEEPING: dict[str, Any] = {
     "jwt_access_expiry": "20000d",

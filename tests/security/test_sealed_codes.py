@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.conftest import runs
+from tests.kit.servers.internals import context_of
+from tests.kit.servers.populated_database import rows_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import Stage
 from tests.security.test_second_factor import Owner, enrolled, refused
-from tests.support.internals import context_of
-from tests.support.populated_database import rows_of
 
 OLD, NEW, OWN = (f"the {name} secret, which has 32 bytes or more" for name in ("old", "new", "own"))
 

@@ -12,12 +12,12 @@ import pytest
 from strongroom.actions import admin
 from strongroom.rules import ENROLMENT_LIFETIME, MINUTE, TICKET_LIFETIME
 from tests.conftest import runs
+from tests.kit.people.keyrings import keyring
+from tests.kit.people.one_time_codes import code, wrong_code
+from tests.kit.servers.internals import database_of
 from tests.security.asgi_request import Answer
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
-from tests.support.internals import database_of
-from tests.support.keyrings import keyring
-from tests.support.one_time_codes import code, wrong_code
 
 STEP = 30_000
 TOTP, CONFIRM = "/auth/second-factor/totp", "/auth/second-factor/totp/confirm"
@@ -387,7 +387,7 @@ async def test_a_login_and_a_proof_cannot_outrun_an_enrolment(nodes: Nodes) -> N
     from strongroom.errors import InvalidCredentials
     from strongroom.model import Actor, Origin, Proof
     from strongroom.wire.requests import ChangePassword
-    from tests.support.internals import context_of
+    from tests.kit.servers.internals import context_of
 
     async with nodes() as (stage,):
         context, origin = context_of(stage.app), Origin("192.0.2.1", "tests")
@@ -485,7 +485,7 @@ async def test_what_has_expired_is_purged(nodes: Nodes, where: str) -> None:
     """Tickets, and enrolments that nobody confirmed."""
     from strongroom.actions import sessions
     from strongroom.actions.retention import Sweep
-    from tests.support.populated_database import rows_of
+    from tests.kit.servers.populated_database import rows_of
 
     async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
         owner, bob = await enrolled(stage), await stage.register("bob")
@@ -502,7 +502,7 @@ async def test_what_has_expired_is_purged(nodes: Nodes, where: str) -> None:
 @runs
 async def test_an_operator_opens_an_account_whose_second_factors_are_lost(nodes: Nodes, where: str) -> None:
     """After a salvage that found the account and not its codes: until then nobody gets in with the password alone."""
-    from tests.support.populated_database import alter
+    from tests.kit.servers.populated_database import alter
 
     async with nodes() as (stage,):
         owner = await enrolled(stage)

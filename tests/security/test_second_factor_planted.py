@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import runs
+from tests.kit.faults.planted_faults import no_stale_names
 from tests.security.conftest import Nodes
 from tests.security.fixtures import Stage
 from tests.security.matrix import Matrix, Target, Way
 from tests.security.planted_second_factor import FAULTS
 from tests.security.table import EVERYBODY, PRINCIPALS, ROWS
-from tests.support.planted_faults import no_stale_names
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 OF_SECOND_FACTORS = [row for row in ROWS if row.enrolled]

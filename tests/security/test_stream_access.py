@@ -12,10 +12,10 @@ import pytest
 from strongroom.actions import change_feed
 from strongroom.server.live.channel import Channel
 from tests.conftest import runs
+from tests.kit.network.event_stream import Follow
 from tests.security.conftest import Nodes
 from tests.security.fixtures import Stage
 from tests.security.test_revocation import ENDINGS, Cast
-from tests.support.event_stream import Follow
 
 REASONS = {"here": "session_revoked", "there": "session_revoked", "key": "key_revoked"}
 

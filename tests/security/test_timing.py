@@ -11,8 +11,8 @@ import pytest
 from tests.contract.checks import without_id
 from tests.contract.harness import STRONGROOM, Server, fresh_address
 from tests.contract.people import Person, unique_email
-from tests.support.sampling import LONG, rounds
-from tests.support.waiting import until
+from tests.kit.sampling import LONG, rounds
+from tests.kit.waiting import until
 
 PAIRS = rounds(30, 100)
 MARGIN = 0.05 if LONG else 0.10

@@ -20,9 +20,9 @@ import strongroom
 from strongroom.server import request as http
 from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET
-from tests.support.internals import context_of, runner_of
-from tests.support.raw_http import listening
-from tests.support.waiting import until
+from tests.kit.network.raw_http import listening
+from tests.kit.servers.internals import context_of, runner_of
+from tests.kit.waiting import until
 from tests.test_memory import resident
 
 SOON = 0.4  # what the limits are shortened to, in seconds

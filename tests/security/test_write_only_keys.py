@@ -13,8 +13,8 @@ from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.request import Access
 from tests.conftest import House, Open, Person, runs
+from tests.kit.sampling import some
 from tests.security.asgi_request import ask
-from tests.support.sampling import some
 
 _numbers = itertools.count(1)
 

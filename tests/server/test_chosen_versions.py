@@ -11,8 +11,8 @@ import pytest
 
 from strongroom import rules
 from tests.conftest import Open, Person, runs
+from tests.kit.servers.populated_database import rows_of
 from tests.server.test_history import kept
-from tests.support.populated_database import rows_of
 
 ROW = {"data": "BBBB", "hmac": "of b"}
 

@@ -22,9 +22,9 @@ from strongroom.server.response import Response
 from strongroom.server.transport.exchange import Exchange
 from strongroom.store import Database, open_database
 from tests.conftest import SECRET
-from tests.support.internals import context_of, is_started, unfinished
-from tests.support.raw_http import connected, listening, responses, rest
-from tests.support.waiting import until
+from tests.kit.network.raw_http import connected, listening, responses, rest
+from tests.kit.servers.internals import context_of, is_started, unfinished
+from tests.kit.waiting import until
 
 
 @pytest.fixture(scope="module")

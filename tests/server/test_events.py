@@ -10,8 +10,8 @@ import pytest
 
 from strongroom.server.live import channel, follower
 from tests.conftest import Clock, House, Open, Person, runs
-from tests.support.event_stream import Event, Follow, following
-from tests.support.internals import context_of
+from tests.kit.network.event_stream import Event, Follow, following
+from tests.kit.servers.internals import context_of
 
 
 def events_of(vault: dict[str, Any]) -> str:

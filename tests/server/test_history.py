@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.rules import DAY
 from tests.conftest import Open, Person, runs
-from tests.support.populated_database import rows_of
+from tests.kit.servers.populated_database import rows_of
 
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
 

@@ -18,6 +18,9 @@ import pytest
 from strongroom import create_server
 from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET, runs
+from tests.kit.sampling import LONG, rounds
+from tests.kit.servers.internals import is_started
+from tests.kit.waiting import until
 from tests.server.differential import (
     CORPUS,
     PROBE,
@@ -33,9 +36,6 @@ from tests.server.differential import (
     reference,
     with_routes,
 )
-from tests.support.internals import is_started
-from tests.support.sampling import LONG, rounds
-from tests.support.waiting import until
 
 SEED = int(os.environ.get("HTTP_SEED", "0")) or secrets.randbelow(2**32)
 STREAMS = rounds(700, 100_000)

@@ -18,9 +18,9 @@ from strongroom.model import Actor, Expected, Origin, Proof
 from strongroom.rules import DAY, HOUR
 from strongroom.store import Database
 from tests.conftest import House, Open, Person, runs
+from tests.kit.people.keyrings import keyring
+from tests.kit.servers.internals import database_of
 from tests.security.test_account import raw_bytes
-from tests.support.internals import database_of
-from tests.support.keyrings import keyring
 
 PASSWORD, NEW = "an auth key in base64url", "another auth key in base64url"
 KDF = {

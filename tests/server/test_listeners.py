@@ -25,9 +25,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from strongroom.options import TABLE
-from tests.support import processes
-from tests.support.ports import free_port
-from tests.support.waiting import until
+from tests.kit.network.ports import free_port
+from tests.kit.programs import processes
+from tests.kit.waiting import until
 
 PASSWORD = "correct horse"
 

@@ -14,7 +14,7 @@ import httpx2
 from strongroom import create_server
 from strongroom.server.monitoring.log import Log
 from tests.conftest import SECRET, runs
-from tests.support.internals import context_of, database_of
+from tests.kit.servers.internals import context_of, database_of
 
 CANARY = "canary-in-the-coal-mine"
 

@@ -10,9 +10,9 @@ import pytest
 
 from strongroom.actions import documents as actions
 from tests.conftest import Clock, Open, Person, runs
-from tests.support.event_stream import Follow
-from tests.support.internals import context_of
-from tests.support.waiting import until_async
+from tests.kit.network.event_stream import Follow
+from tests.kit.servers.internals import context_of
+from tests.kit.waiting import until_async
 
 
 def documents(vault: dict[str, Any], query: str, route: str = "") -> str:

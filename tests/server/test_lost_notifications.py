@@ -12,11 +12,11 @@ from strongroom.store.postgres import notify
 from strongroom.store.postgres.notify import PostgresNotifications
 from strongroom.store.sqlite.change_watch import FileNotifications
 from tests.conftest import Clock, Open, Person, runs
+from tests.kit.network.event_stream import Follow, following
+from tests.kit.servers.internals import context_of
+from tests.kit.servers.populated_database import Served
+from tests.kit.servers.postgres import Postgres
 from tests.server.test_long_polls import sleepers
-from tests.support.event_stream import Follow, following
-from tests.support.internals import context_of
-from tests.support.populated_database import Served
-from tests.support.postgres import Postgres
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from strongroom.server.monitoring.metrics import FAMILIES, Metrics
 from strongroom.server.monitoring.shared_metrics import MetricsSlot, SharedMetrics
 from tests.conftest import Open, runs
 from tests.contract.harness import Server
-from tests.support.event_stream import following
-from tests.support.waiting import until
+from tests.kit.network.event_stream import following
+from tests.kit.waiting import until
 
 TOKEN = "a token of those who watch".replace(" ", "-")
 SHOWN = {"authorization": f"Bearer {TOKEN}"}

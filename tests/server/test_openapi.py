@@ -14,7 +14,7 @@ from strongroom.server.api_docs import examples, html
 from strongroom.server.api_docs.openapi import ApiDescription
 from strongroom.server.response import STATUS
 from tests.conftest import Open, runs
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 
 def described(variant: Variant) -> ApiDescription:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.contract.harness import Server
-from tests.support.chromium import Page, private_window
+from tests.kit.browsers.chromium import Page, private_window
 
 AUTHENTICATOR = {
     "protocol": "ctap2",

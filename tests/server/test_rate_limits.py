@@ -11,8 +11,8 @@ from strongroom.errors import Unavailable
 from strongroom.server.client_address import counted_address
 from strongroom.server.limits import AttemptGate
 from tests.conftest import House, Open, runs
-from tests.support.internals import context_of
-from tests.support.waiting import until_async
+from tests.kit.servers.internals import context_of
+from tests.kit.waiting import until_async
 
 
 def count_checks(h: House) -> list[str]:

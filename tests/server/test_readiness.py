@@ -16,7 +16,7 @@ from strongroom.server import passwords
 from strongroom.server.monitoring import readiness
 from strongroom.store import migrations
 from tests.conftest import House, Open, runs
-from tests.support.internals import database_of
+from tests.kit.servers.internals import database_of
 
 PATIENCE = 20.0
 _SET = "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I {}', current_database()); END $$"

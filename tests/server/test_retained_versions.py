@@ -11,8 +11,8 @@ from strongroom import rules
 from strongroom.rules import DAY
 from tests.conftest import House, Open, Person, runs
 from tests.export.files import came, exported, furnish, imported, sealed
+from tests.kit.servers.populated_database import alter, rows_of
 from tests.server.test_usage_and_quotas import kept, kept_in, usage
-from tests.support.populated_database import alter, rows_of
 
 QUOTA = 20_000
 

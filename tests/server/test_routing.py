@@ -7,7 +7,7 @@ import pytest
 from strongroom.errors import MethodNotAllowed, NotFound
 from strongroom.model import Variant
 from strongroom.server.routes import router
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 U = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
 

@@ -22,9 +22,9 @@ from strongroom.store.locks import FileLock
 from strongroom.store.postgres.connection import connect
 from tests.conftest import runs
 from tests.contract.harness import Server
-from tests.support import processes
-from tests.support.postgres import postgres
-from tests.support.waiting import until
+from tests.kit.programs import processes
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until
 
 DAY = 86_400_000
 

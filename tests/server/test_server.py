@@ -19,9 +19,9 @@ from strongroom.server.settings import BadSetting
 from strongroom.server.transport import runner
 from strongroom.store import CannotOpen
 from tests.conftest import SECRET, Open, runs
-from tests.support.internals import context_of, is_started
-from tests.support.raw_http import connected
-from tests.support.waiting import until
+from tests.kit.network.raw_http import connected
+from tests.kit.servers.internals import context_of, is_started
+from tests.kit.waiting import until
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import Any
 
 from strongroom.rules import DAY, HOUR
 from tests.conftest import Open, Person, runs
-from tests.support.event_stream import following
-from tests.support.populated_database import rows_of
+from tests.kit.network.event_stream import following
+from tests.kit.servers.populated_database import rows_of
 
 JUMPS = (0, -HOUR, 1, DAY, -HOUR, -DAY, 5, -30 * DAY, 400 * DAY, -1)
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}

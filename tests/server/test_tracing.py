@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.contract.harness import Server
-from tests.support import processes
-from tests.support.waiting import until
+from tests.kit.programs import processes
+from tests.kit.waiting import until
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")
 

@@ -16,8 +16,8 @@ from strongroom.server.routes import trash as routes_trash
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock, Open, Person, runs
-from tests.support.populated_database import rows_of
-from tests.support.postgres import postgres
+from tests.kit.servers.populated_database import rows_of
+from tests.kit.servers.postgres import postgres
 
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
 

@@ -14,7 +14,7 @@ from strongroom import rules
 from strongroom.model import Usage
 from strongroom.rules import DAY
 from tests.conftest import Open, Person, runs
-from tests.support.populated_database import Rows, rows_of
+from tests.kit.servers.populated_database import Rows, rows_of
 
 DOCUMENT = {"collection": "c", "data": "AAAA"}
 

@@ -14,8 +14,8 @@ from strongroom.store.postgres import notify
 from strongroom.store.queries import accounts, sessions
 from strongroom.store.sqlite import change_watch
 from tests.conftest import Clock, runs
-from tests.support.postgres import postgres
-from tests.support.waiting import until_async
+from tests.kit.servers.postgres import postgres
+from tests.kit.waiting import until_async
 
 _numbers = itertools.count(1)
 

@@ -14,7 +14,7 @@ from strongroom.store.postgres.connection import connect
 from strongroom.store.postgres.engine import PostgresDatabase
 from strongroom.store.postgres.notify import SEND
 from tests.conftest import Clock, runs
-from tests.support.postgres import postgres
+from tests.kit.servers.postgres import postgres
 
 OURS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'strongroom'"
 

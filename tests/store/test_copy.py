@@ -21,7 +21,8 @@ from strongroom.store.migrations import Migration
 from strongroom.store.postgres.connection import connect
 from strongroom.store.sqlite.migrate import migrate
 from tests.conftest import Clock, runs
-from tests.support.populated_database import (
+from tests.kit.sampling import some
+from tests.kit.servers.populated_database import (
     LARGE,
     ODD,
     PAIRS,
@@ -35,8 +36,7 @@ from tests.support.populated_database import (
     one_pair,
     rows_of,
 )
-from tests.support.postgres import postgres
-from tests.support.sampling import some
+from tests.kit.servers.postgres import postgres
 
 FULL = {"users", "sessions", "refresh_tokens", "api_keys", "vaults", "documents", "failures"}
 

@@ -22,9 +22,9 @@ from strongroom.cli import main
 from strongroom.store.maintenance.backup import backup
 from strongroom.store.postgres.connection import connect
 from tests.conftest import START, Clock
+from tests.kit.sampling import DAY, LONG, one_of
+from tests.kit.servers.populated_database import live_in, rows_of
 from tests.store.test_restore import Silence
-from tests.support.populated_database import live_in, rows_of
-from tests.support.sampling import DAY, LONG, one_of
 
 MIB = 1024 * 1024
 STEP = 11 if LONG else 83  # of the values; it meets every strange value, and others in each column each day

@@ -20,7 +20,7 @@ from strongroom.store import Database, RollbackWith, Tx, open_database
 from strongroom.store.queries.documents import Show
 from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, runs
-from tests.support.postgres import Postgres
+from tests.kit.servers.postgres import Postgres
 
 OpenDb = Callable[[], Database]
 

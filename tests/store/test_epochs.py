@@ -11,9 +11,9 @@ from strongroom import create_server
 from strongroom.store import open_database
 from strongroom.store.maintenance.copy import copy
 from tests.conftest import SECRET, Clock, Open, runs
-from tests.support.internals import context_of
-from tests.support.populated_database import Served, alter, rows_of
-from tests.support.postgres import postgres
+from tests.kit.servers.internals import context_of
+from tests.kit.servers.populated_database import Served, alter, rows_of
+from tests.kit.servers.postgres import postgres
 
 
 class Silence:

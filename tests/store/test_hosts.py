@@ -12,7 +12,7 @@ from strongroom import store
 from strongroom.store import open_database
 from strongroom.store.postgres import connection, hosts
 from tests.conftest import Clock, runs
-from tests.support.postgres import postgres
+from tests.kit.servers.postgres import postgres
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from strongroom.store.queries import documents, versions
 from strongroom.store.sqlite import combined_writes
 from strongroom.store.statement import Sql
 from tests.conftest import runs
-from tests.support.postgres import postgres
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
+from tests.kit.servers.postgres import postgres
 
 # What reads a whole table, and may: one row is all there is, or it is made of the parameters.
 WHOLE = {"lineage", "freed", "sized"}

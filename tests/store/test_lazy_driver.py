@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import clean_environment
+from tests.kit.programs.command_line import clean_environment
 
 _OPENS = """
 from strongroom.store import location_of, open_database

@@ -17,9 +17,9 @@ from strongroom import store
 from strongroom.store import migrations, open_database
 from strongroom.store.migrations import Migration
 from tests.conftest import Clock, runs
-from tests.support import processes
-from tests.support.populated_database import alter, rows_of
-from tests.support.postgres import postgres
+from tests.kit.programs import processes
+from tests.kit.servers.populated_database import alter, rows_of
+from tests.kit.servers.postgres import postgres
 
 pytestmark = pytest.mark.without_schema
 

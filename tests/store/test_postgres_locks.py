@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import Open, Person, runs
 from tests.export.files import Upload, exported, furnish
-from tests.support.postgres import postgres
+from tests.kit.servers.postgres import postgres
 
 WAITING = """
     SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock' AND pid != $1

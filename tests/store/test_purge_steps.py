@@ -19,10 +19,10 @@ from strongroom.store.queries import documents, keyrings, retained, versions
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
-from tests.support.populated_database import alter
-from tests.support.postgres import postgres
-from tests.support.rows import each_row
-from tests.support.sampling import rounds
+from tests.kit.rows import each_row
+from tests.kit.sampling import rounds
+from tests.kit.servers.populated_database import alter
+from tests.kit.servers.postgres import postgres
 
 ROWS = 64
 LARGE = 200_000

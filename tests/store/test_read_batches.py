@@ -20,7 +20,7 @@ from strongroom.store.queries.accounts import _BY_EMAIL, _WITH_HASH
 from strongroom.store.session_check import SessionCheck
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
-from tests.support.postgres import postgres
+from tests.kit.servers.postgres import postgres
 
 PEOPLE = [f"p{number:03}" for number in range(150)]
 

@@ -28,9 +28,9 @@ from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.postgres.connection import connect
 from strongroom.store.queries import epochs
 from tests.conftest import SECRET, START, Clock, runs
-from tests.support.populated_database import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
-from tests.support.postgres import postgres
-from tests.support.sampling import rounds
+from tests.kit.sampling import rounds
+from tests.kit.servers.populated_database import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
+from tests.kit.servers.postgres import postgres
 
 
 class Silence:

@@ -11,9 +11,9 @@ import pytest
 
 from strongroom.store.maintenance.salvage import salvage
 from tests.conftest import START, Open, runs
+from tests.kit.faults.damaged_files import flip
+from tests.kit.servers.populated_database import rows_of
 from tests.security.test_rows_of_others import KEEPING, VAULTS, furnish, good
-from tests.support.damaged_files import flip
-from tests.support.populated_database import rows_of
 
 COUNTED = (
     "documents",

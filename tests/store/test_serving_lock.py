@@ -19,7 +19,7 @@ from strongroom.store.postgres import pool, serving_lock
 from strongroom.store.postgres.connection import connect
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
-from tests.support.postgres import postgres
+from tests.kit.servers.postgres import postgres
 
 HOLDERS = """
     SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted AND mode = 'ShareLock'

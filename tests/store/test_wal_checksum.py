@@ -9,7 +9,7 @@ import time
 import pytest
 
 from strongroom.store.sqlite import write_ahead_log
-from tests.support.rows import each_row
+from tests.kit.rows import each_row
 
 CHANCE = random.Random(5)  # noqa: S311
 

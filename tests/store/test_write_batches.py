@@ -7,7 +7,7 @@ import asyncio
 from strongroom.model import Actor
 from strongroom.store import Tx, open_database
 from tests.conftest import Clock, runs
-from tests.support.postgres import postgres
+from tests.kit.servers.postgres import postgres
 
 
 @runs

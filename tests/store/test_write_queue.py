@@ -22,7 +22,7 @@ from strongroom.store.sqlite import writer
 from strongroom.store.sqlite.checkpointer import Checkpointer
 from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.conftest import Clock, runs
-from tests.support.waiting import until_async
+from tests.kit.waiting import until_async
 
 
 class _Writers:

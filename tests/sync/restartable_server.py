@@ -18,10 +18,10 @@ from strongroom.server import opening
 from strongroom.store.postgres.connection import hosts_and_database
 from strongroom.wire.requests import Register
 from tests.conftest import SECRET, Clock
+from tests.kit.servers.internals import context_of, purge
+from tests.kit.servers.populated_database import alter
+from tests.kit.servers.postgres import postgres
 from tests.security.asgi_request import ask
-from tests.support.internals import context_of, purge
-from tests.support.populated_database import alter
-from tests.support.postgres import postgres
 from tests.sync.device import Lost, Op, Reply
 from tests.sync.oracle import HISTORY_DAYS, HISTORY_VERSIONS, TRASH_DAYS, Oracle
 

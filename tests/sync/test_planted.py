@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.support.planted_faults import no_stale_names
-from tests.support.sampling import LONG
+from tests.kit.faults.planted_faults import no_stale_names
+from tests.kit.sampling import LONG
 from tests.sync.planted import AFTER_A_RESTORE, AT_LENGTH, FAULTS
 from tests.sync.restartable_server import RestartableServer
 from tests.sync.state_machine import Restored, Sync

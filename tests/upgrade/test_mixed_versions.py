@@ -11,10 +11,10 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, stored
-from tests.support.event_stream import Parser
-from tests.support.one_time_codes import code
-from tests.support.postgres import postgres
-from tests.support.sampling import rounds
+from tests.kit.network.event_stream import Parser
+from tests.kit.people.one_time_codes import code
+from tests.kit.sampling import rounds
+from tests.kit.servers.postgres import postgres
 from tests.upgrade import wheels
 
 PASSWORD = "correct horse"

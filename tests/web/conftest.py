@@ -17,8 +17,9 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.contract.harness import ENGINES, Server
-from tests.support import javascript, web_app
-from tests.support.web_app import DESKTOP, PHONE, MakePages, Pages
+from tests.kit.browsers import web_app
+from tests.kit.browsers.web_app import DESKTOP, PHONE, MakePages, Pages
+from tests.kit.clients import javascript
 from tests.web.page_helpers import Person
 
 

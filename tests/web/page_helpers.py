@@ -13,9 +13,9 @@ from strongroom.client import Client
 from strongroom.items import Login
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.support.command_line import strongroom
-from tests.support.waiting import until
-from tests.support.web_app import Pages
+from tests.kit.browsers.web_app import Pages
+from tests.kit.programs.command_line import strongroom
+from tests.kit.waiting import until
 
 VAULT: Final = "Personal"
 LOCKED: Final = "Locked"

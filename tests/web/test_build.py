@@ -14,8 +14,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.web_release import POLICY
-from tests.support import javascript, web_app
-from tests.support.web_app import SOURCE
+from tests.kit.browsers import web_app
+from tests.kit.browsers.web_app import SOURCE
+from tests.kit.clients import javascript
 from tests.web.test_service_worker import release_of
 from tools import node
 

@@ -10,12 +10,12 @@ from playwright.sync_api import Page, expect
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.tls import Authority
 from tests.contract.harness import Server
+from tests.kit.browsers import web_app
+from tests.kit.browsers.web_app import ANOTHER_MACHINE, MakePages, check_accessibility, screenshot
+from tests.kit.network.ports import free_port
+from tests.kit.programs.command_line import strongroom
+from tests.kit.programs.debian_programs import find
 from tests.proxies import processes
-from tests.support import web_app
-from tests.support.command_line import strongroom
-from tests.support.debian_programs import find
-from tests.support.ports import free_port
-from tests.support.web_app import ANOTHER_MACHINE, MakePages, check_accessibility, screenshot
 
 
 def sign_up(page: Page) -> None:

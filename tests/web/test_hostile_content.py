@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 from strongroom.items import Login, Note
 from strongroom.items.types import Field, File, FileContent, Item
 from tests.contract.harness import on_a_file
-from tests.support.sampling import some
-from tests.support.web_app import Pages
+from tests.kit.browsers.web_app import Pages
+from tests.kit.sampling import some
 from tests.web.page_helpers import Person, rows, wide
 
 SCRIPTS: Final = [

@@ -22,7 +22,7 @@ from strongroom.items import (
 )
 from strongroom.items.types import Address, Field, File, FileContent, Item, PersonName
 from tests.contract.harness import Server, on_a_file
-from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.page_helpers import Person, choose, row, wait_for, wide
 
 PNG = bytes.fromhex(

@@ -14,8 +14,8 @@ from playwright.sync_api import Page, expect
 
 from strongroom.items import Login
 from tests.contract.harness import on_a_file
-from tests.support.waiting import until
-from tests.support.web_app import Pages
+from tests.kit.browsers.web_app import Pages
+from tests.kit.waiting import until
 from tests.web.page_helpers import FORGET_CONTENTS, Person, row, rows
 
 COUNT: Final = 10_000

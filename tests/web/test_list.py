@@ -8,8 +8,8 @@ from playwright.sync_api import expect
 
 from strongroom.items import Login
 from tests.contract.harness import Server, on_a_file
-from tests.support.waiting import until
-from tests.support.web_app import MakePages, Pages
+from tests.kit.browsers.web_app import MakePages, Pages
+from tests.kit.waiting import until
 from tests.web.page_helpers import FORGET_CONTENTS, Person, choose, row
 
 _TOP: Final = """(list) => {

@@ -7,8 +7,8 @@ from playwright.sync_api import Page, expect
 
 from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
-from tests.support.waiting import until
-from tests.support.web_app import Pages
+from tests.kit.browsers.web_app import Pages
+from tests.kit.waiting import until
 from tests.web.page_helpers import (
     LOCKED,
     account,

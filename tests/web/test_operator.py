@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from strongroom.client import Client
 from tests.contract.harness import Server
-from tests.support.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
+from tests.kit.browsers.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
 
 TOKEN = "a-token-of-the-operator-2718281828"
 EMAIL = "kanarienvogel@example.com"

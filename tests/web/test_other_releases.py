@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import Page, Route, expect
 
 from tests.contract.harness import Server
-from tests.support.web_app import MakePages, check_accessibility
+from tests.kit.browsers.web_app import MakePages, check_accessibility
 from tests.web.page_helpers import Person, row, wait_for
 
 

@@ -11,8 +11,8 @@ from playwright.sync_api import Route, expect
 from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server, on_a_file
-from tests.support import web_app
-from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.browsers import web_app
+from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.web.page_helpers import BLOCKED, expect_open, lock, row, sign_up, unlock, url_of, wait_for
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.javascript import once, run
-from tests.support.web_app import SOURCE
+from tests.kit.browsers.web_app import SOURCE
+from tests.kit.clients.javascript import once, run
 
 # Of level M, for each version from 1 to 20: groups of (blocks, all codewords of a block, its data codewords).
 _BLOCKS: Final = (

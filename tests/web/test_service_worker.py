@@ -16,11 +16,11 @@ from playwright.sync_api import Page, expect
 from strongroom.web_release import SECURITY_HEADERS
 from tests.client.both_clients import unique_email
 from tests.contract.harness import Server
-from tests.support import web_app
-from tests.support.javascript import served
-from tests.support.ports import free_port
-from tests.support.waiting import until
-from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.browsers import web_app
+from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.clients.javascript import served
+from tests.kit.network.ports import free_port
+from tests.kit.waiting import until
 from tests.web.page_helpers import Person, choose
 
 READY = "navigator.serviceWorker.ready.then(() => true)"

@@ -11,10 +11,10 @@ from playwright.sync_api import expect
 from strongroom.client import Client, Refusal
 from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
-from tests.support import one_time_codes
-from tests.support.sampling import one_of
-from tests.support.waiting import until
-from tests.support.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
+from tests.kit.browsers.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
+from tests.kit.people import one_time_codes
+from tests.kit.sampling import one_of
+from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,
     LOCKED,

@@ -14,10 +14,10 @@ from strongroom.client import Client, Refusal
 from tests.client.both_clients import PASSWORD
 from tests.conftest import SECRET, Clock
 from tests.contract.harness import Server, on_a_file
-from tests.support import web_app
-from tests.support.raw_http import listening
-from tests.support.waiting import until
-from tests.support.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.browsers import web_app
+from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.network.raw_http import listening
+from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,
     account,

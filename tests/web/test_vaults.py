@@ -9,7 +9,7 @@ from playwright.sync_api import Page, Route, expect
 from strongroom.items import Login
 from strongroom.items.types import Field
 from tests.contract.harness import on_a_file
-from tests.support.web_app import Pages, check_accessibility, screenshot
+from tests.kit.browsers.web_app import Pages, check_accessibility, screenshot
 from tests.web.page_helpers import Person, choose, held, lock, row, rows, settings, unlock, wait_for
 
 

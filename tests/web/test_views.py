@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 from strongroom.items import Card, Identity, Login, Note, OneTimeCode, SshKey
 from strongroom.items.types import Address, Field, File, FileContent, Item, PersonName
 from tests.contract.harness import Server, on_a_file
-from tests.support.sampling import one_of
-from tests.support.web_app import PHONE, MakePages, check_accessibility, screenshot
+from tests.kit.browsers.web_app import PHONE, MakePages, check_accessibility, screenshot
+from tests.kit.sampling import one_of
 from tests.web.page_helpers import BLOCKED, OFFLINE, Person, edit, expect_open, row, wait_for, wide
 
 NOTES = """# Where it is used

@@ -28,7 +28,7 @@ from tests.client.hostile import (
 from tests.client.hostile.attack import ATTACKS, CONFLICT, GAP, HARMLESS, NONE, REPEATED, play
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.hostile.scenario import People, Stage, about_row, about_vault, with_
-from tests.support.sampling import DAY, LONG
+from tests.kit.sampling import DAY, LONG
 
 CHAPTERS = (
     *(on_accounts, on_documents, on_writes, on_batches, on_vaults, on_transport, on_forks, on_epochs, on_history),

@@ -12,7 +12,7 @@ from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.planted import GUARDS
 from tests.client.hostile.scenario import People, Stage
 from tests.client.hostile.test_attacks import CHAPTERS, PAGE
-from tests.support.sampling import some
+from tests.kit.sampling import some
 
 CASES = [
     (name, attack, on)

@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from fido2 import cbor
 from fido2.ctap import STATUS, CtapDevice
 
-from tests.support.soft_authenticator import ATTESTED, EXTENSIONS, USER_PRESENT, USER_VERIFIED, SoftPasskey
+from tests.kit.people.soft_authenticator import ATTESTED, EXTENSIONS, USER_PRESENT, USER_VERIFIED, SoftPasskey
 
 MAKE_CREDENTIAL, GET_ASSERTION, GET_INFO, CLIENT_PIN = 1, 2, 4, 6
 KEY_AGREEMENT, PIN_TOKEN = 2, 5

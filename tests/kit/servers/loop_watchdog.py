@@ -1,6 +1,6 @@
 """`strongroom`, with a watchdog on its event loop: which callbacks kept it busy, in processor time of its thread.
 
-    python tests/support/loop_watchdog.py serve ...
+    python tests/kit/servers/loop_watchdog.py serve ...
 
 Processor time does not pass while the machine does other things, but it passes faster on a busy machine, where caches
 and cores are shared. So each callback is compared with an empty loop of Python that is run right after it: `turns` says

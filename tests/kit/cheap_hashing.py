@@ -1,7 +1,7 @@
 """Argon2id at a cost that tests can afford, for those that are not about its cost.
 
 The product has no switch for this: a test process calls `install`, and a server process is started through this file
-(`python tests/support/cheap_hashing.py serve …`) in the place of `python -m strongroom`.
+(`python tests/kit/cheap_hashing.py serve …`) in the place of `python -m strongroom`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ import pytest
 
 from tools import node
 
-ROOT: Final = Path(__file__).parent.parent.parent
+ROOT: Final = Path(__file__).parents[3]
 PACKAGE: Final = ROOT / "js"
 VECTORS: Final = ROOT / "tests" / "vectors"
 # Where builds lie that later runs use: no part of the repository, and removed by `make clean`.

@@ -13,8 +13,8 @@ import httpx2
 import pytest
 from obstore.store import S3Store
 
-from tests.support.ports import free_port
-from tests.support.waiting import until
+from tests.kit.network.ports import free_port
+from tests.kit.waiting import until
 
 PROGRAM = Path(sys.prefix) / "s3" / "node_modules" / ".bin" / "s3rver"
 

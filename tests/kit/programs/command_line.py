@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from strongroom.options import SETTINGS_FILE, TABLE
-from tests.support import processes
+from tests.kit.programs import processes
 
 STRONGROOM = (sys.executable, "-m", "strongroom")
 

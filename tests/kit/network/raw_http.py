@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import strongroom
-from tests.support.internals import is_started
-from tests.support.waiting import until
+from tests.kit.servers.internals import is_started
+from tests.kit.waiting import until
 
 SECONDS = 10.0  # without a byte, and the test has failed
 

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-UNPACKED: Final = Path(__file__).parents[2] / ".venv" / "unpacked"
+UNPACKED: Final = Path(__file__).parents[3] / ".venv" / "unpacked"
 _POSTGRES: Final = "/usr/lib/postgresql/15/bin"
 ZSH_FUNCTIONS: Final = "/usr/share/zsh/functions"
 FISH_FUNCTIONS: Final = "/usr/share/fish/functions"

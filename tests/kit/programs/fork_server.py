@@ -29,7 +29,7 @@ import httpcore2
 import httpx2  # noqa: F401 (a client imports it with its first request)
 
 import strongroom
-from tests.support import cheap_hashing
+from tests.kit import cheap_hashing
 
 _LONGEST = 1 << 20
 _DESCRIPTORS = 4  # standard input, output, error, and the pipe for the exit status

@@ -1,4 +1,4 @@
-"""A real server of SFTP for the tests, in a process of its own: `python -m tests.support.sftp_server FOLDER`.
+"""A real server of SFTP for the tests, in a process of its own: `python -m tests.kit.servers.sftp_server FOLDER`.
 
 It lets in whoever has the key `client_key` of the folder, and gives them the folder `files` as their root.
 """
@@ -46,10 +46,10 @@ def sftp_server(home: Path) -> Iterator[int]:
         key.write_private_key(str(home / name))
         key.write_public_key(str(home / f"{name}.pub"))
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.support.sftp_server", str(home)],
+        [sys.executable, "-m", "tests.kit.servers.sftp_server", str(home)],
         stdout=subprocess.PIPE,
         text=True,
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
     ) as process:
         try:
             assert process.stdout is not None

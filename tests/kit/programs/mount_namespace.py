@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 UID = 10001
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _TOOLS = ("unshare", "nsenter", "setpriv", "mount")
 
 

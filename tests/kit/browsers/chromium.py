@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.support import debian_programs
+from tests.kit.programs import debian_programs
 
 _SECONDS: Final = 60.0  # for one command; a loaded machine needs some
 _OPTIONS: Final = (

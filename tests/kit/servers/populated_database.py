@@ -16,11 +16,12 @@ from strongroom import create_server
 from strongroom.store.maintenance.copy import LEFT_OUT
 from strongroom.store.postgres.connection import connect
 from tests.conftest import SECRET, House
-from tests.support import one_time_codes, passkeys, processes
-from tests.support.internals import database_of
-from tests.support.invitations import invite
-from tests.support.postgres import postgres
-from tests.support.sampling import DAY, LONG, one_of
+from tests.kit.people import one_time_codes, passkeys
+from tests.kit.people.invitations import invite
+from tests.kit.programs import processes
+from tests.kit.sampling import DAY, LONG, one_of
+from tests.kit.servers.internals import database_of
+from tests.kit.servers.postgres import postgres
 
 Rows = dict[str, list[tuple[Any, ...]]]
 ODD = "any\x00text \N{GRINNING FACE} \N{LATIN SMALL LETTER E WITH ACUTE}"

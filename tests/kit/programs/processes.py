@@ -16,13 +16,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tests.support.cheap_hashing import PROGRAM as CHEAP
+from tests.kit.cheap_hashing import PROGRAM as CHEAP
 
 _PROGRAMS: Final = {("-m", "strongroom"): False, CHEAP: True}  # and whether hashing is cheap in it
 # Variables of a command: an agent that it starts is no fork, but a true start; or it hashes at the least cost.
 TRUE_AGENT: Final = {"TRUE_AGENT": "1"}
 CHEAP_AGENT: Final = {"CHEAP_AGENT": "1"}
-_ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[3]
 _LOST = 255 << 8  # the exit status of a process whose fork server has ended
 
 
@@ -35,7 +35,7 @@ class _ForkServer:
         self._lock = threading.Lock()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.support.fork_server", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.kit.programs.fork_server", str(theirs.fileno())],
                 cwd=_ROOT,
                 env={name: value for name, value in os.environ.items() if name != "COVERAGE_PROCESS_START"},
                 stdin=subprocess.DEVNULL,

@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from tests.support.ports import free_port
-from tests.support.postgres import postgres
+from tests.kit.network.ports import free_port
+from tests.kit.servers.postgres import postgres
 
 # What both servers have in their postgresql.conf, and what the primary has besides.
 BOTH: Final = """

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import processes
-from tests.support.command_line import STRONGROOM, clean_environment
+from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment
 
 NOBODY = 65534
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="another user can only be taken by root")

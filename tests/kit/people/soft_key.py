@@ -8,7 +8,7 @@ import os
 from typing import Any
 from urllib.parse import urlsplit
 
-from tests.support.soft_authenticator import SoftPasskey, b64, unb64
+from tests.kit.people.soft_authenticator import SoftPasskey, b64, unb64
 
 
 class SoftKey:

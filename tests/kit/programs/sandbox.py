@@ -1,6 +1,6 @@
 """Runs a command as systemd would under a unit: its system-call filter, file systems, user and limits.
 
-    python -m tests.support.sandbox UNIT STATE CONFIG COMMAND...
+    python -m tests.kit.programs.sandbox UNIT STATE CONFIG COMMAND...
 
 UNIT is the unit's file; STATE and CONFIG are the folders that the command sees as /var/lib/strongroom and
 /etc/strongroom. The filters are real (libseccomp); `systemd-analyze syscall-filter` says which calls a set has. The
@@ -25,7 +25,7 @@ from typing import Any, Final
 USER_ID: Final = 64_111
 STATE: Final = Path("/var/lib/strongroom")
 CONFIG: Final = Path("/etc/strongroom")
-CODE: Final = [Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix)]
+CODE: Final = [Path(__file__).parents[3], Path(sys.prefix), Path(sys.base_prefix)]
 HOMES: Final = [Path("/home"), Path("/root"), Path("/run/user")]
 DEVICES: Final = ("null", "zero", "full", "random", "urandom", "tty")
 FAMILIES: Final = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10}

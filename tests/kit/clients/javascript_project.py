@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from tests.support.javascript import PACKAGE, once, package, run
+from tests.kit.clients.javascript import PACKAGE, once, package, run
 from tests.test_documents import fences, text_of
 
 # As strict as a program can be.

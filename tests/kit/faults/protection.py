@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.other_user import NOBODY
-from tests.support.waiting import until
+from tests.kit.programs.other_user import NOBODY
+from tests.kit.waiting import until
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux says it in /proc")
 # Files in /proc belong to the user of a process, or to root where its memory is protected. So that the tests see a

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.support.debian_programs import PACKAGES, UNPACKED, environment, find
+from tests.kit.programs.debian_programs import PACKAGES, UNPACKED, environment, find
 
 _STEPS = 3  # of libraries that need libraries
 

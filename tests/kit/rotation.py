@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterable
 from typing import Final
 
-from tests.support.sampling import DAY
+from tests.kit.sampling import DAY
 
 # Tests that take much processor time, and how many days pass from one turn to the next: seven where a test takes more
 # than half a second, fewer where it takes less. The longest name that a test's begins with decides. The tests of a file

@@ -13,10 +13,10 @@ from typing import Any, Final
 import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
-from tests.support import debian_programs
-from tests.support.javascript import kept, once, run
+from tests.kit.clients.javascript import kept, once, run
+from tests.kit.programs import debian_programs
 
-SOURCE: Final = Path(__file__).parent.parent.parent / "web"
+SOURCE: Final = Path(__file__).parents[3] / "web"
 DESKTOP: Final = {"width": 1280, "height": 800}
 PHONE: Final = {"width": 390, "height": 844}
 SCREENSHOTS: Final = "STRONGROOM_SCREENSHOTS"  # the variable that names a folder for screenshots
