@@ -94,9 +94,9 @@ web: web/node_modules/.done
 test: .venv/.dev .venv/.compiled
 	@$(MAKE) --no-print-directory js/node_modules/.done || echo "No packages for js/ here: its tests are skipped."
 	@$(MAKE) --no-print-directory web/node_modules/.done || echo "No packages for web/ here: its tests are skipped."
-	$(IN_MEMORY) $(BIN)/python -m pytest --rotate -m "not alone" --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST); \
+	$(IN_MEMORY) $(BIN)/python -m pytest -m "not alone" --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST); \
 	  others=$$?; test $$others -eq 0 -o $$others -eq $(NONE_CHOSEN) || exit $$others; \
-	  $(IN_MEMORY) $(BIN)/python -m pytest --rotate -m alone --durations 5 $(or $(PYTEST),$(ALONE)); \
+	  $(IN_MEMORY) $(BIN)/python -m pytest -m alone --durations 5 $(or $(PYTEST),$(ALONE)); \
 	  alone=$$?; test $$alone -eq 0 || test $$alone -eq $(NONE_CHOSEN) -a $$others -eq 0
 
 # Measuring takes two to three times as long as the tests alone; tests of time and memory may fail under it.

@@ -13,7 +13,6 @@ import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager
 from functools import wraps
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +25,9 @@ from strongroom import create_server
 from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
-from tests.kit import cheap_hashing, rotation, sampling
+from tests.kit import cheap_hashing
 from tests.kit.servers.internals import context_of, purge, wait_for_databases
 from tests.kit.servers.postgres import postgres
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Name the option of `make test`."""
-    parser.addoption("--rotate", action="store_true", help="leave out the slow tests and twins of other days")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,39 +45,6 @@ def pytest_collection_finish() -> None:
     """Let the garbage collector look at what tests make, and no more at what was collected."""
     gc.freeze()
     gc.enable()
-
-
-def pytest_report_header() -> str:
-    """Say which rows of long tables this run takes."""
-    return f"samples of long tables: those of SAMPLE_DAY={sampling.DAY}"
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not import a file of which no test has its turn today."""
-    path = collection_path.relative_to(Path(__file__).parent.parent).as_posix()
-    return (config.getoption("--rotate") and rotation.is_file_of_another_day(path)) or None
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests of other days; put the slow ones first, spread over the workers, which get equal shares.
-
-    Those of one file begin in one worker, as they share fixtures; those of the web app in two: a browser takes long to
-    start.
-    """
-    names = [item.nodeid for item in items]
-    others = rotation.on_other_days(names) if config.getoption("--rotate") else set()
-    config.hook.pytest_deselected(items=[item for item, name in zip(items, names, strict=True) if name in others])
-    ranked = [(rotation.rank(name), name, item) for item, name in zip(items, names, strict=True) if name not in others]
-    slow = sorted((one for one in ranked if one[0] < rotation.LAST), key=itemgetter(0))
-    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)  # set in a worker of pytest-xdist
-    begun: list[list[pytest.Item]] = [[] for _ in range(workers)]
-    numbers, web = itertools.count(2), itertools.cycle(range(min(2, workers)))
-    worker_of = functools.cache(lambda _: next(numbers) % workers)  # of a file
-    for _, name, item in slow:
-        begun[next(web) if name.startswith("tests/web/") else worker_of(item.path)].append(item)
-    share, left = -(-len(ranked) // workers), (item for rank, _, item in ranked if rank == rotation.LAST)
-    items[:] = [item for first in begun for item in (*first, *itertools.islice(left, max(0, share - len(first))))]
-    items += left
 
 
 # How long an example takes depends on what else the machine does.

@@ -18,7 +18,6 @@ import pytest
 
 from strongroom.server import memory
 from tests.conftest import runs
-from tests.kit.sampling import on_another_day
 from tests.kit.waiting import until_async
 
 COUNT = 100_000
@@ -31,7 +30,6 @@ def resident(pid: int, field: str) -> int:
     return int(found[1]) * 1024
 
 
-@pytest.mark.skipif(on_another_day(3, 4), reason="another test of memory has its turn today")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_a_list_of_a_hundred_thousand_documents_takes_little_memory(tmp_path: Path) -> None:
     """100,000 documents of 1 KB without a limit: the server grows by less than 32 MiB, and none is missing."""

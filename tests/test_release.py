@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.kit.sampling import LONG
+from tests.kit.samples import LONG
 
 ROOT = Path(__file__).parent.parent
 PLANTED = "def test_planted() -> None:\n    assert {}\n"

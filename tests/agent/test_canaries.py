@@ -20,7 +20,7 @@ from tests.agent.person import PASSWORD, Person
 from tests.items.corpora import zipped
 from tests.items.encrypted_exports import protected
 from tests.kit.people.password_store import PasswordStore, needs_gpg
-from tests.kit.sampling import LONG, some
+from tests.kit.samples import LONG
 from tests.kit.waiting import until
 
 COUNT = 50 if LONG else 16
@@ -178,7 +178,7 @@ FILES: dict[str, Callable[[list[str]], str | bytes]] = {
 }
 
 
-@pytest.mark.parametrize("name", some(FILES))
+@pytest.mark.parametrize("name", FILES)
 def test_no_secret_of_an_importer_is_seen_outside(person: Person, tmp_path: Path, name: str) -> None:
     """Fifty in a file of each format: a dry run, the import and an export; also of what cannot be imported."""
     canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(50)]

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.agent.person import PASSWORD, STRONGROOM, Person
-from tests.kit.sampling import some
 
 TITLE = "Gr\u00fc\u00dfe \u65e5\u672c \U0001f511"
 FULL = "strongroom: The output cannot be written: No space left on device.\n"
@@ -26,8 +25,8 @@ def _items(ada: Person) -> None:
     "words",
     [
         *(["get", "GitHub"], ["list"]),
-        *some((["status", "--json"], ["get", "GitHub", "-n"], ["export", "-", "--yes"], ["generate"])),
-        *some((["--version"], ["completion", "bash"], ["list", "--help"])),
+        *(["status", "--json"], ["get", "GitHub", "-n"], ["export", "-", "--yes"], ["generate"]),
+        *(["--version"], ["completion", "bash"], ["list", "--help"]),
     ],
     ids=" ".join,
 )

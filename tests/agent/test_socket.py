@@ -22,7 +22,7 @@ from tests.agent.person import PASSWORD, Person, alive
 from tests.kit.programs import processes
 from tests.kit.programs.other_user import NOBODY, as_root, public_folder
 from tests.kit.programs.processes import TRUE_AGENT
-from tests.kit.sampling import LONG
+from tests.kit.samples import LONG
 from tests.kit.waiting import until
 
 STATUS = b'{"protocol":"1","operation":"status"}\n'

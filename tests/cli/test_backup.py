@@ -23,7 +23,7 @@ from strongroom.store import open_database
 from strongroom.store.locks import lock_of
 from tests.conftest import Clock
 from tests.kit.programs import processes
-from tests.kit.sampling import on_another_day, rounds, some
+from tests.kit.samples import rounds, some
 from tests.kit.servers.populated_database import copied_rows_of, damage, drawn_by, fill, live_in, rows_of
 from tests.kit.servers.postgres import postgres
 
@@ -109,7 +109,7 @@ def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
 ) -> None:
     """In its head and wherever chance points; by --verify, and by a restore before it begins.
 
-    `make test` takes each fourth byte of the head, others each day.
+    `make test` takes each fourth byte of the head.
     """
     more = sealed_as(kind, home, monkeypatch)
     assert main(["backup", "one"]) == 0
@@ -117,7 +117,7 @@ def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
     monkeypatch.setattr(operations, "restore", lambda *_, **__: pytest.fail("it has begun"))
     whole = (home / "one").read_bytes()
     chance = [random.randrange(len(whole)) for _ in range(rounds(20, 200))]  # noqa: S311
-    places = [*some(range(60)), *chance, len(whole) - 1]
+    places = [*some("bytes of the head of a backup", range(60)), *chance, len(whole) - 1]
     for number, at in enumerate(places):
         bad = bytearray(whole)
         bad[at] ^= 1 << number % 8
@@ -291,7 +291,6 @@ def test_the_bar_is_drawn_where_somebody_looks_on(home: Path) -> None:
     assert drawn.endswith("\r\x1b[K")
 
 
-@pytest.mark.skipif(on_another_day(0, 4), reason="another test of memory has its turn today")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
     """100 MiB, or 1 GiB: a backup, its check and a restore each stay under 64 MiB, all told."""

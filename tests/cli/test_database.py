@@ -21,8 +21,7 @@ from strongroom.store import open_database
 from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock
 from tests.kit.programs import processes
-from tests.kit.sampling import on_another_day, one_of
-from tests.kit.servers.populated_database import copied_rows_of, drawn_by, fill, live_in, one_pair
+from tests.kit.servers.populated_database import PAIRS, copied_rows_of, drawn_by, fill, live_in
 from tests.kit.servers.postgres import postgres
 
 MIB = 1024 * 1024
@@ -192,7 +191,7 @@ def stop_at(goal: int, source: str, target: str, cwd: Path, how: signal.Signals)
     return process.returncode, said
 
 
-@pytest.mark.parametrize(("source_engine", "target_engine"), one_pair(0))
+@pytest.mark.parametrize(("source_engine", "target_engine"), PAIRS)
 def test_killed_five_times_it_still_arrives(
     tmp_path: Path, clock: Clock, source_engine: str, target_engine: str
 ) -> None:
@@ -223,7 +222,7 @@ def test_killed_five_times_it_still_arrives(
     asyncio.run(open_database(target, clock).close())
 
 
-@pytest.mark.parametrize("target_engine", one_of(["postgres", "sqlite"]))
+@pytest.mark.parametrize("target_engine", ["postgres", "sqlite"])
 def test_an_interrupt_is_no_traceback(tmp_path: Path, clock: Clock, target_engine: str) -> None:
     """Ctrl-C says what to do next, and that works."""
     source = filled(tmp_path / "old.db", clock, 1_000, 20_000)
@@ -253,7 +252,6 @@ def peak(source: str, target: str, cwd: Path) -> int:
     return int(done.stdout.splitlines()[-1]) * 1024
 
 
-@pytest.mark.skipif(on_another_day(1, 4), reason="another test of memory has its turn today")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_memory_is_flat(tmp_path: Path, clock: Clock) -> None:
     """2,000 documents of 50 KB, and three of 6 MiB: in every direction a copy needs little more than an empty one."""

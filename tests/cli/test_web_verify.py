@@ -23,7 +23,7 @@ from tests.contract.harness import Server
 from tests.kit.browsers import small_web_app
 from tests.kit.browsers.small_web_app import FILES
 from tests.kit.programs.command_line import strongroom
-from tests.kit.sampling import some
+from tests.kit.samples import some
 
 Answer = tuple[int, dict[str, str | list[str]], bytes]
 Lie = Callable[[str, Any, Answer], Answer | bytes]
@@ -383,7 +383,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_every_lie_is_told(folder: Path) -> None:
     """Altered, missing and extra files; headers that allow more or that browsers obey; what only some are served."""
-    for lie, sentence in some(LIES):
+    for lie, sentence in some("lies to `web verify`", LIES):
         with lying(folder, lie) as url:
             code, said, _ = verify(folder, url)
         assert sentence in said, (sentence, said)

@@ -13,7 +13,7 @@ from tests.client.both_clients import Faces
 from tests.client.devices import Devices
 from tests.client.moving_accounts import furnish, url_of
 from tests.contract.harness import Server
-from tests.kit.sampling import LONG
+from tests.kit.samples import LONG
 from tests.sync.restartable_server import RestartableServer
 
 

@@ -2,28 +2,11 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from strongroom.client.replica import Conflict
 from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.contract.harness import Server
-
-
-def one_kind(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
-    """Clients of one kind for a test, and of the other the next day; in `make soak` both.
-
-    What a replica does is the same steps for both; test_watch.py and test_restore.py have replicas of both each day.
-    The fixture that uses this has the parameters `one_of([0, 1])`.
-    """
-    number = zlib.crc32(request.node.originalname.encode())
-    made = Faces(("blocking", "awaiting")[(number + request.param) % 2], f"http://127.0.0.1:{server.port}")
-    yield made
-    made.close()
 
 
 class Pair:

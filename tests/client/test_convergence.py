@@ -20,7 +20,7 @@ from strongroom.errors import Refusal
 from tests.client.account_convergence import ConvergeAccount, Ground
 from tests.client.convergence import Converge, ConvergeRestored, Crew
 from tests.client.planted_replica import AFTER_A_RESTORE, FAULTS
-from tests.kit.sampling import LONG
+from tests.kit.samples import chosen
 from tests.sync.restartable_server import RestartableServer
 from tests.sync.test_model import examples
 from tests.sync.test_planted import PAGE, SETTINGS
@@ -84,7 +84,7 @@ def test_an_account_converges_whatever_it_goes_through(place: RestartableServer)
     run_state_machine_as_test(here, settings=how)
 
 
-@pytest.mark.parametrize("fault", FAULTS if LONG else sorted(FAULTS.keys() - AFTER_A_RESTORE))
+@pytest.mark.parametrize("fault", chosen("faults of a replica", FAULTS, sorted(FAULTS.keys() - AFTER_A_RESTORE)))
 def test_a_planted_fault_is_caught(lone_place: RestartableServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """A replica with one thing wrong does not pass."""
     machine = ConvergeRestored if fault in AFTER_A_RESTORE else Converge

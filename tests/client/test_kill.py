@@ -18,7 +18,7 @@ from strongroom.client.net.effects import Effect
 from strongroom.client.replica import Replica
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]

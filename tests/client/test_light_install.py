@@ -13,7 +13,7 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.kit.programs.command_line import clean_environment
-from tests.kit.sampling import LONG
+from tests.kit.samples import LONG
 from tests.upgrade.wheels import unpacked
 
 ROOT = Path(__file__).parents[2]

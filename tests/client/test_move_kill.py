@@ -13,7 +13,7 @@ from strongroom.client import Client
 from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.moving_accounts import Json, contents, lines, url_of
 from tests.contract.harness import Server
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]

@@ -14,16 +14,9 @@ import pytest
 from strongroom import errors
 from strongroom.client import Locked
 from tests.client.both_clients import PASSWORD, Faces
-from tests.client.pair import Pair, one_kind
+from tests.client.pair import Pair
 from tests.client.proxy import LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
-from tests.kit.sampling import one_of
-
-
-@pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")
-def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
-    """Each test on one kind of client."""
-    yield from one_kind(request, server)
 
 
 @pytest.fixture

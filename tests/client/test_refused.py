@@ -12,17 +12,10 @@ from strongroom import errors
 from strongroom.client import Client, keep_mine
 from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.devices import Devices
-from tests.client.pair import Pair, one_kind
+from tests.client.pair import Pair
 from tests.client.proxy import PASS, REFUSE, Once, Proxy
 from tests.client.unreliable_network import URL, Device, World
 from tests.contract.harness import Server
-from tests.kit.sampling import one_of
-
-
-@pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")
-def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
-    """Each test on one kind of client."""
-    yield from one_kind(request, server)
 
 
 @pytest.fixture

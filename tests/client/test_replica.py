@@ -18,16 +18,9 @@ from strongroom.client.replica import Progress, Resolution, keep_both, keep_mine
 from strongroom.client.replica.store.outbox import Outbox
 from strongroom.client.replica.store.records import Entry
 from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.pair import Pair, one_kind
+from tests.client.pair import Pair
 from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
-from tests.kit.sampling import one_of
-
-
-@pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")
-def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
-    """Each test on one kind of client."""
-    yield from one_kind(request, server)
 
 
 @pytest.fixture

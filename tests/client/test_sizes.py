@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +9,9 @@ import pytest
 
 from strongroom import errors
 from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.pair import one_kind
 from tests.contract.harness import Server
-from tests.kit.sampling import one_of
 
 LIMIT = 20_000
-
-
-@pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")
-def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
-    """Each test on one kind of client."""
-    yield from one_kind(request, server)
 
 
 class Device:

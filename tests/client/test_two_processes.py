@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,7 @@ import pytest
 from strongroom import errors
 from strongroom.client import ReadOnlyReplica
 from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.pair import one_kind
-from tests.contract.harness import Server
 from tests.kit.programs import processes
-from tests.kit.sampling import one_of
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
@@ -42,12 +38,6 @@ with Client(url) as client:
             client.vault("v").rotate()
             print(replica.sync().pulled, flush=True)
 """
-
-
-@pytest.fixture(params=one_of([0, 1]), ids=lambda turn: f"turn {turn}")
-def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
-    """Each test on one kind of client."""
-    yield from one_kind(request, server)
 
 
 class Other:

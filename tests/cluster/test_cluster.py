@@ -18,7 +18,7 @@ from tests.contract.harness import Server
 from tests.faults.concurrent_clients import lost, stored
 from tests.faults.proxy import Balancer
 from tests.faults.test_kill import settle_in
-from tests.kit.sampling import LONG, rounds
+from tests.kit.samples import LONG, rounds
 from tests.kit.waiting import until_async
 
 WRITERS, READERS, PROGRAMS = 6, 3, 2

@@ -16,7 +16,7 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.export.files import LINES, Json, body, came, lines, sealed
-from tests.kit.sampling import one_of, rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until
 
@@ -102,7 +102,7 @@ def counted(http: httpx2.Client) -> tuple[Any, Any]:
     return {name: told[name] for name in found}, found
 
 
-@pytest.mark.parametrize("engine", one_of(["sqlite", "postgres"]))
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 def test_a_killed_import_is_repeated_and_exact(tmp_path: Path, engine: str) -> None:
     """SIGKILL at any point, again and again with the same file: what is counted is there, and in the end all of it."""
     server = Server(tmp_path, JWT_ACCESS_EXPIRY="1d")

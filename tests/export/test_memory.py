@@ -9,13 +9,11 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.export.files import LINES
-from tests.kit.sampling import on_another_day
 from tests.test_memory import LIMIT, resident
 
 COUNT = 60_000
 
 
-@pytest.mark.skipif(on_another_day(2, 4), reason="another test of memory has its turn today")
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
     """60,000 documents of 1 KB, exported and imported: the server grows by less than 32 MiB."""

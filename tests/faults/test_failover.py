@@ -16,7 +16,7 @@ from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, lost, stored
 from tests.faults.proxy import Balancer
 from tests.faults.test_kill import settle_in
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.postgres_replication import Pair
 from tests.kit.waiting import until_async
 

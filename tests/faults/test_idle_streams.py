@@ -11,7 +11,7 @@ import pytest
 from bench import proc
 from bench.streams import Person, Place, furnished, settle, stream, writes
 from tests.conftest import runs
-from tests.kit.sampling import one_of, rounds
+from tests.kit.samples import rounds
 
 MIB = 1024 * 1024
 ALLOWED = 64 * MIB  # for two thousand
@@ -32,7 +32,6 @@ async def speed(port: int, writer: Person) -> float:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"]), indirect=True)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
 @runs
 async def test_idle_streams_cost_little_memory_and_do_not_slow_writes(where: str, tmp_path: Path) -> None:

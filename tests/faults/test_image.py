@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.kit.sampling import LONG
+from tests.kit.samples import LONG
 from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ from strongroom.store import open_database
 from tests.conftest import runs
 from tests.contract.harness import ENGINES, Server, fresh_address
 from tests.kit.people.invitations import invite
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import rows_of
 
 CODES = 24

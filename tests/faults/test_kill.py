@@ -23,7 +23,7 @@ from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, client, lost, stored
 from tests.kit.programs import processes
-from tests.kit.sampling import one_of, rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.postgres import Postgres
 from tests.kit.waiting import until_async
 
@@ -155,7 +155,7 @@ async def counted(url: str, token: str, vault: str) -> Counter[str]:
     return Counter(document["collection"] for document in documents)
 
 
-@pytest.mark.parametrize("engine", one_of(["sqlite", "postgres"], 1))
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 @runs
 async def test_of_a_batch_there_is_all_or_nothing(tmp_path: Path, engine: str) -> None:
     """SIGKILL among batches that share a commit and batches that have one to themselves; PostgreSQL is killed too."""

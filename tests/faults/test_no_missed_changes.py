@@ -13,7 +13,7 @@ from tests.conftest import runs
 from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client
 from tests.faults.test_kill import settle_in
-from tests.kit.sampling import one_of, rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
 
 
@@ -38,7 +38,7 @@ class Reader:
                     return
 
 
-@pytest.mark.parametrize("nodes", one_of(["one file", "a file with two processes", "two nodes on PostgreSQL"]))
+@pytest.mark.parametrize("nodes", ["one file", "a file with two processes", "two nodes on PostgreSQL"])
 @runs
 async def test_no_change_is_missed_and_none_is_shown_twice(tmp_path: Path, nodes: str) -> None:
     """Sixteen writers, two readers, on each engine."""

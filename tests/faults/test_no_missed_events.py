@@ -18,7 +18,7 @@ from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client
 from tests.faults.test_kill import settle_in
 from tests.kit.network.event_stream import Parser
-from tests.kit.sampling import one_of, rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
 
 Change = tuple[str, int]
@@ -156,7 +156,7 @@ async def finished(goal: Goal, url: str, token: str, vault: str, reading: list[a
         await asyncio.gather(*reading)
 
 
-@pytest.mark.parametrize("nodes", one_of(["one file", "a file with two processes", "two nodes on PostgreSQL"], 1))
+@pytest.mark.parametrize("nodes", ["one file", "a file with two processes", "two nodes on PostgreSQL"])
 @runs
 async def test_none_is_missed_and_none_comes_twice(tmp_path: Path, nodes: str) -> None:
     """Sixteen writers, eight readers, two of each kind."""
@@ -190,7 +190,7 @@ async def test_none_is_missed_and_none_comes_twice(tmp_path: Path, nodes: str) -
             assert '"event":"fault"' not in server.log()
 
 
-@pytest.mark.parametrize("engine", one_of(["sqlite", "postgres"], 1))
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 @runs
 async def test_a_killed_server_loses_no_event(tmp_path: Path, engine: str) -> None:
     """SIGKILL under writers and readers, and a start on the same port: all that was acknowledged is told, once."""

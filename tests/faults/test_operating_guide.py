@@ -20,7 +20,6 @@ from tests.contract.harness import Server
 from tests.kit.network.ports import free_port
 from tests.kit.people import one_time_codes
 from tests.kit.programs import processes
-from tests.kit.sampling import on_another_day, on_one_engine
 from tests.kit.servers.populated_database import damage
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until
@@ -141,6 +140,7 @@ class Place(Server):
 
 
 Begin = Callable[..., Place]
+ON_EACH_ENGINE = pytest.mark.parametrize("engine", ["sqlite", "postgres"])
 
 
 @pytest.fixture
@@ -155,33 +155,6 @@ def begin(tmp_path: Path) -> Iterator[Begin]:
     yield new
     for place in made:
         place.abandon()
-
-
-# The turn of each story: by it tests/operating/test_operating_guide_as_user.py plays today what is not played here.
-TURNS = {
-    "test_the_first_day_and_every_day": 1,
-    "test_something_is_gone": 2,
-    "test_the_secret_has_leaked": 3,
-    "test_the_owner_is_locked_out": 4,
-    "test_the_machine_is_gone": 5,
-    "test_the_disk_is_full": 6,
-    "test_the_file_is_damaged": 7,
-}
-Story = Callable[..., None]
-
-
-def played_in_turn(story: Story) -> Story:
-    """Skip a story when tests/operating/test_operating_guide_as_user.py plays it today; `make soak` plays all."""
-    elsewhere = on_another_day(TURNS[story.__name__], 3)
-    return pytest.mark.skipif(elsewhere, reason="played elsewhere today")(story)
-
-
-def on_an_engine(story: Story) -> Story:
-    """The same on one engine, and on the other one the next time; `make soak` plays both."""
-    turn = TURNS[story.__name__]
-    if on_another_day(turn, 3):
-        return pytest.mark.parametrize("engine", [])(story)
-    return on_one_engine("engine", turn, indirect=False)(story)
 
 
 def blocks(text: str) -> list[str]:
@@ -204,7 +177,7 @@ def enrol(place: Place, token: str) -> str:
     return secret
 
 
-@on_an_engine
+@ON_EACH_ENGINE
 def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
     """A server that backs itself up, one who was invited, no stranger; a rehearsal beside it."""
     place = begin(engine)
@@ -228,7 +201,7 @@ def test_the_first_day_and_every_day(begin: Begin, engine: str) -> None:
     assert place.vaults(token) == ["first"]
 
 
-@on_an_engine
+@ON_EACH_ENGINE
 def test_something_is_gone(begin: Begin, engine: str) -> None:
     """What was deleted after the backup is there again, under another epoch."""
     place = begin(engine)
@@ -243,7 +216,7 @@ def test_something_is_gone(begin: Begin, engine: str) -> None:
     assert place.connect().get("/health").json()["epoch"] != epoch
 
 
-@on_an_engine
+@ON_EACH_ENGINE
 def test_the_secret_has_leaked(begin: Begin, engine: str) -> None:
     """Every token is worth nothing at once, keys and one-time codes go on; then one person's sessions and key end."""
     place = begin(engine)
@@ -269,7 +242,6 @@ def test_the_secret_has_leaked(begin: Begin, engine: str) -> None:
     assert place.login().status_code == 200
 
 
-@played_in_turn
 def test_the_disk_is_full(begin: Begin) -> None:
     """Writes are refused; with what lay beside the database gone, they are taken again, without a restart."""
     place = begin("sqlite")
@@ -307,7 +279,6 @@ def test_the_disk_is_full(begin: Begin) -> None:
         processes.run(["umount", "--lazy", str(data)], check=False)
 
 
-@played_in_turn
 def test_the_file_is_damaged(begin: Begin) -> None:
     """The server refuses it and says what to do, the doctor names it, the restore mends it and keeps the old file."""
     place = begin("sqlite")
@@ -327,7 +298,7 @@ def test_the_file_is_damaged(begin: Begin) -> None:
     assert place.vaults(token) == ["first"]
 
 
-@on_an_engine
+@ON_EACH_ENGINE
 def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
     """By wrong passwords, by a shut account, by a phone that is lost, by a password that is forgotten."""
     place = begin(engine)
@@ -350,7 +321,7 @@ def test_the_owner_is_locked_out(begin: Begin, engine: str) -> None:
     assert place.connect().post("/auth/email/register", json=body).status_code == 201
 
 
-@on_an_engine
+@ON_EACH_ENGINE
 def test_the_machine_is_gone(begin: Begin, engine: str) -> None:
     """On another machine, and on the other engine, with the old secret: sessions go on."""
     old = begin(engine)

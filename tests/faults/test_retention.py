@@ -16,7 +16,7 @@ from strongroom.model import AccountLimits, Actor, Expected
 from strongroom.rules import DAY
 from strongroom.store import Tx
 from tests.conftest import House, Open, Person, runs
-from tests.kit.sampling import one_of, rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.internals import context_of, database_of
 from tests.kit.servers.populated_database import rows_of
 
@@ -60,7 +60,6 @@ async def steps(home: House, where: str) -> list[float]:
 
 
 @pytest.mark.alone
-@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"], 0), indirect=True)
 @runs
 async def test_no_transaction_of_a_purge_takes_long(house: Open, where: str) -> None:
     """Of thousands of documents, large ones among them: no longer than the largest takes by itself."""
@@ -94,7 +93,6 @@ async def time_of_a_write(person: Person, vault: dict[str, Any]) -> float:
     return time.monotonic() - began
 
 
-@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"], 1), indirect=True)
 @runs
 async def test_writers_go_on_beside_a_purge(house: Open) -> None:
     """In the very vault in which it throws away: most of the time is theirs."""

@@ -14,7 +14,7 @@ import pytest
 from strongroom.items import Item, Login, Source
 from strongroom.items.formats import READERS, WRITERS, FileRefused, make_plan
 from tests.items.growing_files import GROWING, File
-from tests.kit.sampling import LONG, some
+from tests.kit.samples import LONG
 
 FEW = 300
 MANY = 10_000 if LONG else FEW
@@ -56,7 +56,7 @@ def in_and_out(file: File) -> Callable[[], object]:
     return run
 
 
-@pytest.mark.parametrize("name", some(GROWING))
+@pytest.mark.parametrize("name", GROWING)
 def test_ten_times_the_size_is_ten_times_the_work(name: str) -> None:
     """In, and out again where a format can be written: with a square of it, it would be a hundred times."""
     assert lines_of(in_and_out(GROWING[name](FEW))) < 11 * lines_of(in_and_out(GROWING[name](FEW // 10)))

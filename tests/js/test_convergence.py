@@ -19,7 +19,7 @@ from strongroom.client.format import derive
 from tests.client.convergence import ConvergeRestored
 from tests.js.mixed_account import ConvergeMixedAccount, MixedGround
 from tests.js.typescript_devices import MixedCrew, Nodes
-from tests.kit.sampling import DAY, LONG
+from tests.kit.samples import LONG, SEED
 from tests.sync.restartable_server import RestartableServer
 from tests.sync.test_model import examples
 
@@ -68,7 +68,7 @@ class Observed(RuleBasedStateMachine):
 
 
 def play(machine: type[RuleBasedStateMachine], short: int, long: int, **more: Any) -> None:
-    """Play examples, others each day. CONVERGENCE_EXAMPLES is how many, CONVERGENCE_SEED which ones.
+    """Play examples. CONVERGENCE_EXAMPLES is how many, CONVERGENCE_SEED which ones.
 
     Processes of Node.js make times, uids and salts of their own, so that the same choices may lead elsewhere. Where
     Hypothesis notices, it begins anew with other choices; what went wrong before that still counts.
@@ -76,7 +76,7 @@ def play(machine: type[RuleBasedStateMachine], short: int, long: int, **more: An
     here: Any = type("Here", (Observed, machine), {**more, "wrong": []})
     how = settings(examples(short, long), phases=[Phase.explicit, Phase.generate], derandomize=False)
     wanted = int(os.environ.get("CONVERGENCE_EXAMPLES", how.max_examples))
-    number = int(os.environ.get("CONVERGENCE_SEED", DAY)) * 1_000_000
+    number = int(os.environ.get("CONVERGENCE_SEED", SEED)) * 1_000_000
     while here.played < wanted:
         number += 1
         try:

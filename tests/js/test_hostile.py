@@ -14,7 +14,7 @@ from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
 from tests.js.hostile_stage import TypeScriptStage
 from tests.js.typescript_client import TypeScriptFaces
-from tests.kit.sampling import some
+from tests.kit.samples import some
 
 ON_CLIENT = [made.name for made in ATTACKS.values() if made.client != NONE]
 ON_REPLICA = [made.name for made in ATTACKS.values() if made.replica != NONE]
@@ -28,7 +28,7 @@ def _room() -> Iterator[None]:
     TypeScriptStage.model = None
 
 
-@pytest.mark.parametrize("name", some(ON_CLIENT))
+@pytest.mark.parametrize("name", some("lies to a TypeScript client", ON_CLIENT))
 def test_a_client_sees_through_it(
     faces: TypeScriptFaces,
     liar: Liar,  # noqa: F811
@@ -44,7 +44,7 @@ def test_a_client_sees_through_it(
         stage.close()
 
 
-@pytest.mark.parametrize("name", some(ON_REPLICA, shift=2))
+@pytest.mark.parametrize("name", some("lies to a TypeScript replica", ON_REPLICA, shift=2))
 def test_a_replica_sees_through_it(
     faces: TypeScriptFaces,
     liar: Liar,  # noqa: F811

@@ -15,7 +15,7 @@ from tests.client.both_clients import PASSWORD
 from tests.client.devices import Devices
 from tests.js.typescript_devices import MixedCrew, Nodes, TypeScriptDevice
 from tests.kit.clients.javascript import run_test
-from tests.kit.sampling import some
+from tests.kit.samples import some
 from tests.sync.restartable_server import RestartableServer
 
 
@@ -41,7 +41,8 @@ def test_a_kill_at_any_step_of_a_sync(devices: Devices, *, after: bool) -> None:
     devices.sync()
     expected = {f"first {number}" for number in range(3)}
     killed = 0
-    for step in some([*range(0, 24, 2), *range(1, 24, 2)]):  # requests, then writes
+    steps = [*range(0, 24, 2), *range(1, 24, 2)]  # requests, then writes
+    for step in some("steps of a sync at which it is killed", steps):
         notes, process = devices.notes(here), here.client._node  # type: ignore[attr-defined]
         changed, gone = sorted(notes, key=lambda note: str(note.value))[:2]
         notes.replace(changed, f"{changed.value}+{step}")
@@ -147,7 +148,7 @@ def test_every_cut_of_the_last_change_is_met(devices: Devices) -> None:
     notes.create("cut off")
     devices.here.replica.close()
     whole = path.read_bytes()
-    for cut in some(range(before, len(whole), 97)):
+    for cut in some("cuts of the last change", range(before, len(whole), 97)):
         path.write_bytes(whole[:cut])
         devices.here.replica = devices.here._open()
         assert [note.value for note in devices.notes(devices.here)] == ["kept"]

@@ -19,7 +19,7 @@ from tests.js.tab import Tab
 from tests.js.test_saved_sessions import assert_not_on_disk
 from tests.kit.browsers.chromium import Page, chromium, private_window
 from tests.kit.clients.javascript import served
-from tests.kit.sampling import DAY, rounds
+from tests.kit.samples import SEED, rounds
 from tests.kit.waiting import until
 
 CANARY = "KANARIENVOGEL"
@@ -223,7 +223,7 @@ def test_a_transaction_that_the_browser_aborts(server: Server, browser: tuple[Pa
 def test_packs_hold_what_was_written(browser: tuple[Page, str]) -> None:
     """Records that lie in packs, against a plain map: random and ascending uids, small and large values, deletions."""
     page, url = browser
-    found, most = Tab(page, url, "packs").call("differences", rounds(25, 300), int(DAY))
+    found, most = Tab(page, url, "packs").call("differences", rounds(25, 300), SEED)
     assert found == []
     assert most > 500
 

@@ -67,13 +67,12 @@ from tests.client.test_restore import (  # noqa: F401
     test_where_both_went_on_it_is_a_conflict,
 )
 from tests.js.typescript_devices import MixedCrew, Nodes
-from tests.kit.sampling import one_of
 from tests.sync.restartable_server import RestartableServer
 
 
-@pytest.fixture(params=one_of([0, 1]))
+@pytest.fixture(params=[0, 1], ids=["TypeScript here", "TypeScript there"])
 def devices(request: pytest.FixtureRequest, nodes: Nodes, tmp_path: Path) -> Iterator[Devices]:
-    """A device of each language, in step with a server; `here` is the TypeScript one, and `there` the next day."""
+    """A device of each language, in step with a server; `here` is the TypeScript one, or `there` is."""
     place = RestartableServer(str(tmp_path / "vault.db"))
     crew = MixedCrew(place, 2, nodes, lambda number: number == request.param)
     made = Devices(place, tmp_path, crew)

@@ -22,9 +22,7 @@ from strongroom.server.settings import BadSetting, resolve
 from tests.conftest import SECRET, Clock, runs
 from tests.contract.harness import Server
 from tests.kit.programs.command_line import strongroom
-from tests.kit.sampling import LONG, one_of
 from tests.kit.servers.populated_database import copied_rows_of, fill, live_in
-from tests.kit.servers.s3_server import PROGRAM as S3_PROGRAM
 from tests.kit.servers.s3_server import client, s3_server
 from tests.kit.servers.sftp_server import sftp_server
 from tests.kit.waiting import until
@@ -60,9 +58,7 @@ def sftp(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sftp]:
         yield Sftp(port, home)
 
 
-def kinds(number: int) -> list[str]:
-    """The kind of place for the test of this number, another one each day; all of them in `make soak`."""
-    return one_of(["folder", "sftp", *(["s3"] if LONG or S3_PROGRAM.exists() else [])], number)
+PLACES = ("folder", "sftp", "s3")
 
 
 @pytest.fixture
@@ -101,7 +97,7 @@ def names(place: Place) -> list[str]:
     return sorted(path.name for path in place.files.iterdir()) if place.files.exists() else []
 
 
-@pytest.mark.parametrize("place", kinds(0), indirect=True)
+@pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_a_scheduled_backup_is_sent_and_comes_back(home: Path, place: Place) -> None:
     """Whole, for its owner only; once; and `restore` and `--verify` take it from there by its address."""
     settings = settings_of(home, place)
@@ -124,7 +120,7 @@ def test_a_scheduled_backup_is_sent_and_comes_back(home: Path, place: Place) -> 
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
 
 
-@pytest.mark.parametrize("place", kinds(1), indirect=True)
+@pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_the_same_rule_says_what_is_kept_there(home: Path, place: Place) -> None:
     """What is no backup of ours stays, one from the future too; what was left on the way goes after a day."""
     settings = settings_of(home, place, BACKUP_KEEP="2d")
@@ -154,7 +150,7 @@ def _put(place: Place, name: str) -> None:
         (place.files / name).write_text("x")
 
 
-@pytest.mark.parametrize("place", kinds(2), indirect=True)
+@pytest.mark.parametrize("place", PLACES, indirect=True)
 def test_a_server_sends_and_says_so_and_the_doctor_looks_there(tmp_path: Path, home: Path, place: Place) -> None:
     """A line in the log; a finding with the age; and without the place a fault, a failed attempt, and another try."""
     server = Server(home, BACKUP_TO=place.where, BACKUP_DIR=str(home / "kept"), **place.settings)
@@ -204,11 +200,7 @@ def test_what_cannot_be_sent_is_a_failed_backup_and_is_sent_later(home: Path, tm
 
 @pytest.mark.parametrize(
     ("place", "where"),
-    [
-        (kind, where)
-        for number, where in enumerate(["at the beginning", "at the end", "in the middle"])
-        for kind in kinds(number)
-    ],
+    [(kind, where) for where in ("at the beginning", "at the end", "in the middle") for kind in PLACES],
     indirect=["place"],
 )
 def test_another_file_of_the_same_name_and_size_is_told(home: Path, place: Place, where: str) -> None:

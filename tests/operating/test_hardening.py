@@ -19,7 +19,6 @@ from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
-from tests.kit.sampling import one_of
 from tests.kit.waiting import until
 from tests.server.test_listeners import certificate, running
 
@@ -167,7 +166,7 @@ def test_backups_do_not_see_what_the_server_was_told_otherwise(tmp_path: Path) -
     assert "backup failed" not in (tmp_path / "stderr").read_text()
 
 
-@pytest.mark.parametrize("closed", one_of(["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"]))
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
 def test_closed_standard_streams(tmp_path: Path, closed: str) -> None:
     """A command whose streams were closed does its work, and writes what it says into no file."""
     env = clean_environment(JWT_SECRET=SECRET, DB_PATH=str(tmp_path / "vault.db"))

@@ -23,7 +23,6 @@ from strongroom.cli.configuration import SYSTEM_FILE
 from tests.faults import test_operating_guide as days
 from tests.kit.network.ports import free_port
 from tests.kit.programs.mount_namespace import UID, Machine, needs_another_user
-from tests.kit.sampling import on_another_day, one_of
 from tests.kit.servers.postgres import postgres
 from tests.test_documents import text_of
 
@@ -274,7 +273,6 @@ STORIES: list[tuple[Callable[..., None], list[list[str]]]] = [
     (days.test_the_disk_is_full, [[]]),
     (days.test_the_file_is_damaged, [[]]),
 ]
-assert {story.__name__ for story, _ in STORIES} == days.TURNS.keys()
 WAYS = [("unit", UnitPlace), ("container", ContainerPlace)]
 
 
@@ -283,12 +281,11 @@ WAYS = [("unit", UnitPlace), ("container", ContainerPlace)]
     [
         pytest.param(place, story, engine, id="-".join([way, story.__name__, *engine]))
         for story, engines in STORIES
-        for turn, (way, place) in enumerate(WAYS, 1)
-        if not on_another_day(days.TURNS[story.__name__] - turn, 3)
-        for engine in one_of(engines, days.TURNS[story.__name__])
+        for way, place in WAYS
+        for engine in engines
     ],
     indirect=["begin"],
 )
 def test_a_story(begin: days.Begin, story: Callable[..., None], engine: list[str]) -> None:
-    """As the page tells it. `make test` plays each story in one of three ways: these, or test_operating_guide.py's."""
+    """As the page tells it; tests/faults/test_operating_guide.py plays the same without a unit."""
     story(begin, *engine)

@@ -20,7 +20,7 @@ from tests.kit.network.ports import free_port
 from tests.kit.programs.command_line import strongroom
 from tests.kit.programs.debian_programs import PACKAGES, environment, find
 from tests.kit.programs.other_user import NOBODY, public_folder
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.waiting import until
 from tests.test_documents import fences, sections, text_of
 

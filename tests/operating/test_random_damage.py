@@ -22,7 +22,7 @@ import httpx2
 import pytest
 
 from tests.kit.faults.damaged_files import FRAME, Service, frames
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.waiting import until
 
 TRIALS = rounds(12, 200)

@@ -18,7 +18,7 @@ from strongroom.cli import main
 from strongroom.store.maintenance.salvage import salvage
 from strongroom.store.sqlite.migrate import migrate
 from tests.kit.faults.damaged_files import FRAME, Service, doctor, flip, frames
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 
 CHANCE = random.Random(17)  # noqa: S311
 DOCUMENTS = rounds(2_000, 5_000)

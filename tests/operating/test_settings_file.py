@@ -22,7 +22,6 @@ from tests.kit.programs import processes
 from tests.kit.programs.command_line import clean_environment, strongroom
 from tests.kit.programs.mount_namespace import UID
 from tests.kit.programs.other_user import as_root, as_user
-from tests.kit.sampling import one_of
 from tests.kit.waiting import until
 
 SECRET = "4f1c9a7be0d25386a1f7c4d9e2b80563"
@@ -83,7 +82,6 @@ CHANGES = (
 )
 
 
-@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"]), indirect=True)
 def test_every_command_finds_the_service_from_any_folder(service: Service) -> None:
     """By the variable and by the option alike; what changes something says which service it has changed."""
     named = {"STRONGROOM_SETTINGS": str(service.file)}
@@ -106,7 +104,6 @@ def test_every_command_finds_the_service_from_any_folder(service: Service) -> No
     assert {path.suffix for path in service.elsewhere.iterdir()} == {".backup"}, "no database beside the service's"
 
 
-@pytest.mark.parametrize("where", one_of(["sqlite", "postgres"], 1), indirect=True)
 def test_a_server_and_the_commands_read_the_same_file(service: Service) -> None:
     """`serve` and `ready`, typed in another folder; the backups that the server makes by itself, with its secrets."""
     (service.etc / "passphrase").write_text("a passphrase of the tests")

@@ -19,7 +19,6 @@ import pytest
 
 from tests.kit.network.ports import free_port
 from tests.kit.programs import processes, sandbox
-from tests.kit.sampling import one_of
 from tests.kit.waiting import until
 from tests.operating.test_systemd_notify import manager
 from tests.test_documents import ROOT
@@ -134,7 +133,7 @@ print("all of it")
     assert done.stdout == "all of it\n", done.stderr
 
 
-@pytest.mark.parametrize("workers", one_of(["1", "2"]))
+@pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_service_under_the_unit(tmp_path: Path, workers: str) -> None:
     """People register and log in, backups are made, secrets reloaded; every command of an operator works too."""
     machine = Machine(

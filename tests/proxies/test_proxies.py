@@ -17,7 +17,7 @@ import pytest
 from tests.conftest import runs
 from tests.contract.harness import Server, fresh_address
 from tests.kit.programs.debian_programs import find
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.proxies.clients import ENOUGH, PASSWORD, Account, Attacker, Honest, Tally, Wire, let_go, open_account
 from tests.proxies.processes import HOST, PROXIES, running, settings
 from tests.proxies.smuggling import BURST, Tricks

@@ -15,7 +15,7 @@ from strongroom.server import routes
 from strongroom.server.request import Endpoint
 from tests.conftest import SECRET, Clock
 from tests.kit.people.passkeys import ORIGIN
-from tests.kit.sampling import some
+from tests.kit.samples import some
 from tests.security.asgi_request import Answer, ask
 from tests.security.fixtures import Account, Stage
 from tests.security.table import (
@@ -147,20 +147,20 @@ class Matrix:
     def _principals(self, row: Row, at: int) -> list[tuple[int, tuple[str, Principal]]]:
         """All. `sampled`: a quarter where somebody with a second factor is made for each, others in the next row."""
         every = list(enumerate(PRINCIPALS.items()))
-        return some(every, at) if self.sampled and row.enrolled else every
+        return some("callers of the matrix", every, at) if self.sampled and row.enrolled else every
 
     def _targets(self, row: Row, principal: Principal, number: int) -> list[Target]:
         """The targets of a caller: all but a sample of the malformed ones, or a sample of all if it is let in nowhere.
 
-        Another caller has another sample: each target is asked for every day, in every row. `sampled`: so for all,
+        Another caller has another sample: each target is requested in every row. `sampled`: so for all,
         where there are many; of a few, those who are let in would leave out some.
         """
         bad: tuple[str, ...] = MALFORMED[:1] if self.brief else MALFORMED
         if principal.column:
-            bad = (bad[0], *some(bad[1:], number))
+            bad = (bad[0], *some("malformed ids of the matrix", bad[1:], number))
         found = list(targets(row, bad, brief=self.brief))
         whole = not row.family or (principal.column and not (self.sampled and len(found) > _MANY))
-        return found if whole else some(found, number)
+        return found if whole else some("targets of the matrix", found, number)
 
     async def _play(self, row: Row, name: str, principal: Principal, number: int) -> AsyncIterator[str]:
         hidden = self._hidden[name]

@@ -12,7 +12,7 @@ from strongroom import wire
 from strongroom.errors import Invalid
 from strongroom.wire import export_lines
 from tests.conftest import Open, runs
-from tests.kit.sampling import LONG, some
+from tests.kit.samples import LONG, some
 from tests.security import hostile_bodies
 
 MIB = 1024 * 1024
@@ -41,9 +41,9 @@ Hostile = Iterator[tuple[str, hostile_bodies.Made]]
 def within(kind: type[wire.requests.Body], hostile: Hostile, seconds: float, shift: int = 0) -> None:
     """Every body is read or refused in time; one that is not has two more attempts, for other work may disturb.
 
-    In `make test` it is a quarter of the bodies, another one each day; another kind has another quarter.
+    In `make test` it is a quarter of the bodies; another kind has another quarter.
     """
-    for name, made in some(hostile, hostile_bodies.BODIES.index(kind) + shift):
+    for name, made in some("hostile bodies", hostile, hostile_bodies.BODIES.index(kind) + shift):
         body = made()
         taken, told = cost(kind, body)
         for _ in range(2):

@@ -19,7 +19,7 @@ import tests.kit.servers.loop_watchdog
 from strongroom import wire
 from tests.contract.harness import ENGINES, Server
 from tests.contract.people import Person
-from tests.kit.sampling import on_one_engine, one_of, rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.loop_watchdog import MILLISECOND
 from tests.kit.servers.postgres import postgres
 from tests.security import hostile_bodies
@@ -116,7 +116,7 @@ def test_a_planted_fault_is_caught(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("server", "size"),
-    [(engine, size) for shift, size in enumerate((200, 6_000)) for engine in one_of(ENGINES, shift)],
+    [(engine, size) for size in (200, 6_000) for engine in ENGINES],
     indirect=["server"],
 )
 def test_batches(server: Watched, person: Person, size: int) -> None:
@@ -139,7 +139,6 @@ def test_batches(server: Watched, person: Person, size: int) -> None:
     server.holds(all_kinds)
 
 
-@on_one_engine("server", 0)
 def test_many_who_write_at_once(server: Watched, person: Person) -> None:
     """They share a transaction, and the loop is shared all the same."""
     path = f"/vaults/{person.vault()['uid']}/documents"
@@ -154,7 +153,6 @@ def test_many_who_write_at_once(server: Watched, person: Person) -> None:
     server.holds(crowd)
 
 
-@on_one_engine("server", 1)
 def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
     """As many rows as there are, in and out."""
     vault = person.vault(data="x" * MIB, salt="")
@@ -177,7 +175,6 @@ def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
     server.holds(bring)
 
 
-@on_one_engine("server", 0)
 def test_large_bodies(server: Watched, person: Person) -> None:
     """Good ones of the largest size: a document, a blob of escapes, a keyring; and the same with a fault in them."""
     path = f"/vaults/{person.vault()['uid']}/documents"
@@ -197,7 +194,6 @@ def test_large_bodies(server: Watched, person: Person) -> None:
         server.holds(blob)
 
 
-@on_one_engine("server", 1)
 def test_hostile_bodies(server: Watched, person: Person) -> None:
     """Bodies of the largest size that are made to be costly: within the time that is promised for them."""
     vault = person.vault()
@@ -227,7 +223,6 @@ def test_hostile_bodies(server: Watched, person: Person) -> None:
         server.holds(send, 2 * LONGEST)  # a body of the largest size whose every byte is a key; decoded in steps
 
 
-@on_one_engine("server", 0)
 def test_heads(server: Watched, person: Person) -> None:
     """Heads of the largest size: long lists in headers, queries and paths, and tokens that are none."""
     vault = person.vault()
@@ -274,7 +269,6 @@ def test_heads(server: Watched, person: Person) -> None:
         server.holds(send)
 
 
-@on_one_engine("server", 1)
 def test_nonsense(server: Watched, person: Person) -> None:
     """Requests that are almost right."""
     mutator = Mutator(7)

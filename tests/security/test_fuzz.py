@@ -16,7 +16,7 @@ from tests.contract.harness import Server, fresh_address
 from tests.contract.people import Person
 from tests.faults.concurrent_clients import SHORT_ANSWER
 from tests.kit.programs import processes
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.security.mutator import Mutator, Request
 from tests.test_memory import resident
 

@@ -24,7 +24,6 @@ from strongroom.server import snapshot_slots, snapshots
 from strongroom.store.sqlite import writer as sqlite_writer
 from tests.conftest import SECRET, House, Open, Person, runs
 from tests.export.test_export import Slow
-from tests.kit.sampling import on_one_engine
 from tests.kit.servers.internals import context_of, database_of, is_started, unfinished
 from tests.kit.waiting import until
 
@@ -111,7 +110,6 @@ def ask(http: httpx2.Client, path: str) -> int:
         return answer.status_code
 
 
-@on_one_engine("where", 0)
 def test_lists_that_nobody_reads_keep_nobody_waiting(serve: Serve) -> None:
     """Two accounts hold many lists unread, a third holds some of its own: all its other lists are answered."""
     with serve() as running:
@@ -125,7 +123,6 @@ def test_lists_that_nobody_reads_keep_nobody_waiting(serve: Serve) -> None:
         assert ask(third, "/vault") == 200
 
 
-@on_one_engine("where", 0)
 def test_one_account_holds_few_places(serve: Serve) -> None:
     """Sixteen unread lists of one account leave places that others take without waiting."""
     with serve() as running:
@@ -135,7 +132,6 @@ def test_one_account_holds_few_places(serve: Serve) -> None:
             assert running.context.lists.held <= snapshot_slots.SLOTS_PER_ACCOUNT
 
 
-@on_one_engine("where", 1)
 def test_many_accounts_that_hold_all_places_give_way(serve: Serve, monkeypatch: pytest.MonkeyPatch) -> None:
     """An attacker with more accounts than there are places does not keep the others from theirs."""
     monkeypatch.setattr("strongroom.server.context.MAX_LISTS", 3)

@@ -22,7 +22,7 @@ from tests.contract.harness import SECRET, Server, fresh_address
 from tests.contract.people import PASSWORD, Person, unique_email
 from tests.kit.network.raw_http import Response, refusal
 from tests.kit.people.one_time_codes import code
-from tests.kit.sampling import LONG, some
+from tests.kit.samples import LONG, some
 
 ENDPOINTS = routes.router(Variant.BOTH).endpoints
 SECRETS = (
@@ -191,13 +191,15 @@ class Caller:
 def refusals(cage: Cage, endpoint: Endpoint) -> Iterator[tuple[str, Response]]:
     """What an endpoint says to abuses, from nobody and from somebody who has nothing to hide.
 
-    In `make test` each canary comes in a quarter of the ways, another one each day; each way with some canaries.
+    In `make test` each canary comes in a quarter of the ways; each way with some canaries.
     """
     body = {"email": unique_email(), "password": "correct horse"}
     worker = cage.server.connect().post("/auth/email/register", json=body).json()["accessToken"]
     for number, (kind, text) in enumerate(cage.canaries.items()):
         caller = Caller(cage.server.port)
-        for abuse, bearer in itertools.product(some(abuses(endpoint, text), number), (None, worker)):
+        for abuse, bearer in itertools.product(
+            some("abuses that carry a canary", abuses(endpoint, text), number), (None, worker)
+        ):
             given = {"method": endpoint.method, **abuse}
             if bearer is not None:
                 given["headers"] = {"authorization": f"Bearer {bearer}", **given.get("headers", {})}

@@ -9,7 +9,6 @@ import pytest
 
 from strongroom.model import Variant
 from tests.conftest import Clock, runs
-from tests.kit.sampling import one_of
 from tests.kit.servers.postgres import postgres
 from tests.security.matrix import Matrix, rowless, staged
 
@@ -32,13 +31,13 @@ def test_every_route_has_a_row(variant: Variant) -> None:
 async def test_the_whole_matrix(tmp_path: Path, clock: Clock) -> None:
     """All of it: other spellings and HEAD included; what is refused is refused to the byte alike.
 
-    In `make test` those who are let in nowhere ask for a quarter of the targets, another one each day; so do the others
+    In `make test` those who are let in nowhere ask for a quarter of the targets; so do the others
     for the malformed ones.
     """
     assert await play({"db_path": tmp_path / "vault.db"}, clock, "both") > 10_000
 
 
-@pytest.mark.parametrize("variant", one_of(["document", "blob"]))
+@pytest.mark.parametrize("variant", ["document", "blob"])
 @runs
 async def test_the_matrix_of_a_narrowed_server(tmp_path: Path, clock: Clock, variant: str) -> None:
     """A server of one variant, over a database that holds everything."""

@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from tests.kit.network.raw_http import connected, request
-from tests.kit.sampling import LONG
+from tests.kit.samples import LONG
 from tests.kit.waiting import until
 from tests.security.test_buffers import MIB, SMALL, Served, served
 from tests.test_memory import resident

@@ -30,7 +30,7 @@ from tests.kit.people.passkeys import (
     second_factor,
 )
 from tests.kit.people.soft_authenticator import USER_PRESENT, SoftPasskey
-from tests.kit.sampling import some
+from tests.kit.samples import some
 from tests.kit.servers.internals import context_of
 from tests.security.planted import nothing, yes
 
@@ -286,7 +286,7 @@ async def test_no_attack_succeeds(house: Open) -> None:
             assert not await attack(at), name
 
 
-@pytest.mark.parametrize("fault", some(FAULTS))
+@pytest.mark.parametrize("fault", some("faults of passkey logins", FAULTS))
 @runs
 async def test_a_planted_fault_is_caught(house: Open, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """With one guard taken out, one of the attacks succeeds."""

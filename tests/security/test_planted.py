@@ -8,14 +8,14 @@ import pytest
 
 from tests.conftest import Clock, runs
 from tests.kit.faults.planted_faults import no_stale_names
-from tests.kit.sampling import some
+from tests.kit.samples import some
 from tests.security.matrix import Matrix, staged
 from tests.security.planted import BUGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 
 
-@pytest.mark.parametrize("bug", some(BUGS))
+@pytest.mark.parametrize("bug", some("faults of the server against the matrix", BUGS))
 @runs
 async def test_a_planted_bug_is_caught(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
     """A server with one thing wrong is not what the table says."""

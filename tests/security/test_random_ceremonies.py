@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import runs
 from tests.kit.people.passkeys import ORIGIN, RP_ID
 from tests.kit.people.soft_authenticator import EDDSA, ES256, RS256, SoftPasskey, b64, unb64
-from tests.kit.sampling import DAY, on_one_engine, rounds
+from tests.kit.samples import SEED, rounds
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
 from tests.test_webauthn import ASSERTION, BOTH, REGISTRATION
@@ -136,25 +136,23 @@ class Ceremonies:
         return f"registration: {how}", is_right if how == "right" else status == 201 and is_right, status
 
 
-@on_one_engine("where")
 @runs
 async def test_random_ceremonies(nodes: Nodes) -> None:
-    """Right, wrong in one part, damaged anywhere, sent again, mixed with another account's; the seed is of the day."""
-    chance = random.Random(f"{DAY} {ROUNDS}")  # noqa: S311
+    """Right, wrong in one part, damaged anywhere, sent again, mixed with another account's; the seed is fixed."""
+    chance = random.Random(f"{SEED} {ROUNDS}")  # noqa: S311
     async with nodes({"public_url": ORIGIN}) as (stage,):
         ceremonies = Ceremonies(stage, chance)
         await ceremonies.set_up()
         accepted = 0
         for number in range(ROUNDS):
             how, is_right, status = await ceremonies.play()
-            told = f"ceremony {number} of {DAY}, {how}: {status}"
+            told = f"ceremony {number} of {SEED}, {how}: {status}"
             assert status in ({200, 201} if is_right else {400, 401, 409}), told
             accepted += is_right
     assert 0.2 * ROUNDS < accepted < 0.6 * ROUNDS, accepted
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=repr)
-@on_one_engine("where")
 @runs
 async def test_junk_is_no_fault(nodes: Nodes, junk: Any) -> None:
     """In the place of each field that the routes of passkeys read, and of the fields within."""

@@ -11,7 +11,7 @@ import pytest
 from tests.contract.checks import without_id
 from tests.contract.harness import STRONGROOM, Server, fresh_address
 from tests.contract.people import Person, unique_email
-from tests.kit.sampling import LONG, rounds
+from tests.kit.samples import LONG, rounds
 from tests.kit.waiting import until
 
 PAIRS = rounds(30, 100)

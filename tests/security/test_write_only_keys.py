@@ -13,7 +13,7 @@ from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.request import Access
 from tests.conftest import House, Open, Person, runs
-from tests.kit.sampling import some
+from tests.kit.samples import some
 from tests.security.asgi_request import ask
 
 _numbers = itertools.count(1)
@@ -177,12 +177,14 @@ async def play(h: House, permissions: list[str], scope: str, numbers: Iterable[i
 async def test_who_may_not_read_is_shown_nothing_stored(house: Open) -> None:
     """Permissions without `read`, alone and with every scope, by every way that answers with something stored.
 
-    In `make test` each kind of key comes by a quarter of the ways, another one each day; each way with some key.
+    In `make test` each kind of key comes by a quarter of the ways; each way with some key.
     """
     async with house() as h:
         count = len(list(ways(await furnished(h.app, await h.person()))))
         for shift, (permissions, scope) in enumerate(KEYS):
-            assert not await play(h, permissions, scope, some(range(count), shift)), (permissions, scope)
+            assert not await play(
+                h, permissions, scope, some("ways to read with a key that may not", range(count), shift)
+            ), (permissions, scope)
 
 
 @runs

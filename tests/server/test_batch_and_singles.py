@@ -11,7 +11,7 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 
 from tests.conftest import House, Open, Person
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 
 Json = dict[str, Any]
 _numbers = itertools.count(1)

@@ -18,7 +18,7 @@ import pytest
 from strongroom import create_server
 from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET, runs
-from tests.kit.sampling import LONG, rounds
+from tests.kit.samples import LONG, rounds
 from tests.kit.servers.internals import is_started
 from tests.kit.waiting import until
 from tests.server.differential import (

@@ -29,7 +29,7 @@ from strongroom.store.postgres import combined_accounts
 from strongroom.store.postgres.account_batches import MAX_STATEMENTS, AccountBatcher
 from strongroom.store.postgres.connection import connect
 from tests.conftest import Clock, runs
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import alter, rows_of
 from tests.kit.waiting import until_async
 

@@ -36,7 +36,7 @@ from strongroom.store.sqlite import combined_writes as on_sqlite
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import rows_of
 
 ANN = Actor("ann")

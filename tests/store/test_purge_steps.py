@@ -20,7 +20,7 @@ from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
 from tests.kit.rows import each_row
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import alter
 from tests.kit.servers.postgres import postgres
 

@@ -28,7 +28,7 @@ from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.postgres.connection import connect
 from strongroom.store.queries import epochs
 from tests.conftest import SECRET, START, Clock, runs
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
 from tests.kit.servers.postgres import postgres
 

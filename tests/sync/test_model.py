@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.kit.sampling import LONG, TIMES
+from tests.kit.samples import LONG, TIMES
 from tests.sync.restartable_server import RestartableServer
 from tests.sync.state_machine import Restored, Sync
 

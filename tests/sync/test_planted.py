@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.kit.faults.planted_faults import no_stale_names
-from tests.kit.sampling import LONG
+from tests.kit.samples import chosen
 from tests.sync.planted import AFTER_A_RESTORE, AT_LENGTH, FAULTS
 from tests.sync.restartable_server import RestartableServer
 from tests.sync.state_machine import Restored, Sync
@@ -28,7 +28,9 @@ SETTINGS = settings(
 )
 
 
-@pytest.mark.parametrize("fault", FAULTS if LONG else [fault for fault in FAULTS if fault not in AT_LENGTH])
+@pytest.mark.parametrize(
+    "fault", chosen("faults of sync", FAULTS, [fault for fault in FAULTS if fault not in AT_LENGTH])
+)
 def test_a_planted_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """A server, or a device, with one thing wrong does not pass."""
     place = RestartableServer(str(tmp_path / "vault.db"))

@@ -13,7 +13,7 @@ from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, stored
 from tests.kit.network.event_stream import Parser
 from tests.kit.people.one_time_codes import code
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
 from tests.upgrade import wheels
 

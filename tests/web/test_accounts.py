@@ -16,7 +16,6 @@ from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.kit.people import one_time_codes
 from tests.kit.programs.command_line import strongroom
-from tests.kit.sampling import one_of
 from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,
@@ -432,7 +431,7 @@ def test_a_passkey_unlocks(lone: Server, make_pages: MakePages) -> None:
 
 
 @on_a_file
-@pytest.mark.parametrize("scheme", one_of(["light", "dark"]))
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_page_before_the_account_is_accessible(server: Server, make_pages: MakePages, scheme: str) -> None:
     """Axe finds nothing on any of them, in either colour scheme."""
     pages = make_pages(server, color_scheme=scheme)

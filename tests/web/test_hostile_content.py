@@ -11,7 +11,7 @@ from strongroom.items import Login, Note
 from strongroom.items.types import Field, File, FileContent, Item
 from tests.contract.harness import on_a_file
 from tests.kit.browsers.web_app import Pages
-from tests.kit.sampling import some
+from tests.kit.samples import some
 from tests.web.page_helpers import Person, rows, wide
 
 SCRIPTS: Final = [
@@ -143,11 +143,11 @@ def test_nothing_runs_and_nothing_leaves_its_frame(person: Person, pages: Pages)
     expect(page.get_by_role("listbox")).to_have_attribute("aria-label", f"Items, {len(results)}", timeout=60_000)
     _is_calm(page, pages)
     everything = [(one.document.vault, one.document.uid) for one in results]
-    _look_at_all(page, pages, some(everything))
+    _look_at_all(page, pages, some("items of hostile content", everything))
     page.set_viewport_size({"width": 390, "height": 844})
-    _look_at_all(page, pages, some(everything[::7]))
+    _look_at_all(page, pages, some("items of hostile content", everything[::7]))
     for kind in ("edit", "history"):
-        for vault, uid in some(everything[::25]):
+        for vault, uid in some("items of hostile content", everything[::25]):
             page.evaluate("(hash) => { location.hash = hash; }", f"#/items/{vault}/{uid}/{kind}")
             expect(page.locator(".itemEditor, .versions, .emptyState").first).to_be_visible()
             _is_calm(page, pages)

@@ -28,7 +28,6 @@ from tests.client.hostile import (
 from tests.client.hostile.attack import ATTACKS, CONFLICT, GAP, HARMLESS, NONE, REPEATED, play
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.hostile.scenario import People, Stage, about_row, about_vault, with_
-from tests.kit.sampling import DAY, LONG
 
 CHAPTERS = (
     *(on_accounts, on_documents, on_writes, on_batches, on_vaults, on_transport, on_forks, on_epochs, on_history),
@@ -36,18 +35,8 @@ CHAPTERS = (
     on_lists,
 )
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
-# An attack on both is played on one of them each day, and on the other the next; in `make soak` on both.
-_ON_REPLICA_TODAY = list(ATTACKS)[int(DAY) % 2 :: 2]
-ON_CLIENT = [
-    made.name
-    for made in ATTACKS.values()
-    if made.client != NONE and (LONG or made.replica == NONE or made.name not in _ON_REPLICA_TODAY)
-]
-ON_REPLICA = [
-    made.name
-    for made in ATTACKS.values()
-    if made.replica != NONE and (LONG or made.client == NONE or made.name in _ON_REPLICA_TODAY)
-]
+ON_CLIENT = [made.name for made in ATTACKS.values() if made.client != NONE]
+ON_REPLICA = [made.name for made in ATTACKS.values() if made.replica != NONE]
 
 
 @pytest.mark.parametrize("name", ON_CLIENT)

@@ -25,7 +25,7 @@ from strongroom.client.net.session import Session
 from strongroom.client.operations import documents
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.device import Device
-from tests.kit.sampling import rounds
+from tests.kit.samples import rounds
 
 COUNT = rounds(3_000, 100_000)
 VAULTS = ("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6", "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f7")

@@ -12,7 +12,7 @@ from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.planted import GUARDS
 from tests.client.hostile.scenario import People, Stage
 from tests.client.hostile.test_attacks import CHAPTERS, PAGE
-from tests.kit.sampling import some
+from tests.kit.samples import some
 
 CASES = [
     (name, attack, on)
@@ -22,7 +22,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("guard", "name", "on"), some(CASES))
+@pytest.mark.parametrize(("guard", "name", "on"), some("faults of a client against a server that lies", CASES))
 def test_without_a_guard_an_attack_succeeds(
     hostile: Faces,
     liar: Liar,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import pty
 import subprocess
@@ -19,7 +20,6 @@ from tests.conftest import SECRET, House
 from tests.kit.people import one_time_codes, passkeys
 from tests.kit.people.invitations import invite
 from tests.kit.programs import processes
-from tests.kit.sampling import DAY, LONG, one_of
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.postgres import postgres
 
@@ -29,19 +29,7 @@ LARGE = "QUJD" * 262_144
 USERS = "INSERT INTO users (id, email, created_at, updated_at) VALUES"
 _LONG_TEXT = 200
 NOT_COPIED = {"schema_migrations", *LEFT_OUT}
-# From one engine to the other, or from each to itself: one of the two a day in `make test`, both in `make soak`.
-PAIRS = [
-    pair
-    for pairs in one_of(
-        [[("sqlite", "postgres"), ("postgres", "sqlite")], [("sqlite", "sqlite"), ("postgres", "postgres")]]
-    )
-    for pair in pairs
-]
-
-
-def one_pair(number: int) -> list[tuple[str, str]]:
-    """One of the pairs for this row of a table, the other one when they have their turn again; all in `make soak`."""
-    return PAIRS if LONG else [PAIRS[(int(DAY) // 2 + number) % 2]]
+PAIRS = list(itertools.product(("sqlite", "postgres"), repeat=2))  # from one engine, to the other or to the same
 
 
 class Belongings(NamedTuple):
