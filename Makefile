@@ -2,13 +2,17 @@
 #
 #   make serve    install what is needed into .venv, write a .env if there is none, build the web app if it changed, start
 #                 the server
-#   make test     the test suite, the contract on SQLite and on PostgreSQL; of the slowest tests another share each day
+#   make test     every test on SQLite and on PostgreSQL but those of make soak; the last lines say what ran and what was
+#                 left out, and why. PYTEST="-k tour" chooses
+#   make quick    a fixed choice of the tests for the inner loop, in less than two minutes
+#   make test-setup  install or unpack what tests need besides Python: npm packages, a server of S3, and what make unpack
+#                 unpacks; names what cannot be had
 #   make coverage which lines and branches the tests run, server processes included, one table by folder;
 #                 PYTEST="tests/store" measures a part
 #   make mutation plants small faults in the sources, one at a time, and prints those that no test notices; after
 #                 make coverage. MUTATION="--guards --count 50 --seed 1"; --help names all options
-#   make unpack   unpack caddy, nginx, haproxy, PgBouncer, PostgreSQL 15 and pgBackRest into .venv/unpacked where they are not
-#                 installed (needs apt); tests that run them are skipped without
+#   make unpack   unpack the programs of Debian that tests run (caddy, nginx, haproxy, PgBouncer, PostgreSQL 15, pgBackRest,
+#                 promtool, libfaketime, zsh, fish) into .venv/unpacked where they are not installed (needs apt)
 #   make js       the JavaScript client: install its packages into js/node_modules, check its types, bundle it into
 #                 js/dist and hold its sizes against their budget. Node.js comes from .venv where the machine has none
 #   make web      the web app: install its packages into web/node_modules, check its types, bundle it into the package,
@@ -34,12 +38,6 @@ PYTHON ?= python3
 BIN := .venv/bin
 # pip comes from the machine and installs into .venv: a machine with Python and pip is enough.
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
-# Three times the cores that it aims at: many tests wait for something.
-PARALLEL ?= 6
-# The files with tests that run by themselves; reading all files to find them takes a quarter of a minute.
-ALONE = $(shell grep -rl --include='*.py' 'mark\.alone' tests)
-# The exit code of pytest where a part has no test of the kind that is asked for.
-NONE_CHOSEN := 5
 # The tests start Python hundreds of times: compiled modules are kept, even where the machine is set not to.
 unexport PYTHONDONTWRITEBYTECODE
 # Databases of `make test` lie in memory where there is room: most of their time would go into waiting for the disk, and
@@ -47,7 +45,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # for what an operator does and for upgrades.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test js web coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-js bench-profile bench-report bench-all check format generate lock build release clean
+.PHONY: help serve test quick test-setup npm-packages js web coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-js bench-profile bench-report bench-all check format generate lock build release clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -89,19 +87,23 @@ web/node_modules/.done: web/package.json web/package-lock.json web/.npmrc | .ven
 web: web/node_modules/.done
 	$(BIN)/python -m tools.node node web/build.js --check
 
-# Where the packages of js/ cannot be had, its tests are skipped. Where one of the two runs has no test, the other must
-# have some.
-test: .venv/.dev .venv/.compiled
-	@$(MAKE) --no-print-directory js/node_modules/.done || echo "No packages for js/ here: its tests are skipped."
-	@$(MAKE) --no-print-directory web/node_modules/.done || echo "No packages for web/ here: its tests are skipped."
-	$(IN_MEMORY) $(BIN)/python -m pytest -m "not alone" --numprocesses $(PARALLEL) --dist worksteal --durations 20 $(PYTEST); \
-	  others=$$?; test $$others -eq 0 -o $$others -eq $(NONE_CHOSEN) || exit $$others; \
-	  $(IN_MEMORY) $(BIN)/python -m pytest -m alone --durations 5 $(or $(PYTEST),$(ALONE)); \
-	  alone=$$?; test $$alone -eq 0 || test $$alone -eq $(NONE_CHOSEN) -a $$others -eq 0
+# Where npm packages cannot be had, the tests that need them are skipped, and with CI=true they fail.
+npm-packages: .venv/.dev
+	@for target in js/node_modules/.done web/node_modules/.done .venv/s3/.done; do \
+	  $(MAKE) --no-print-directory $$target || echo "No npm packages here: $$target cannot be made."; done
+
+test: .venv/.dev .venv/.compiled npm-packages
+	$(IN_MEMORY) $(BIN)/python -m tests.run $(PYTEST)
+
+quick: .venv/.dev .venv/.compiled
+	$(IN_MEMORY) $(BIN)/python -m tests.run --quick $(PYTEST)
+
+test-setup: npm-packages unpack
+	$(BIN)/python -m tests.kit.requirements
 
 # Measuring takes two to three times as long as the tests alone; tests of time and memory may fail under it.
 coverage: .venv/.dev .venv/.compiled
-	$(IN_MEMORY) $(BIN)/python -m tests.coverage --numprocesses $(PARALLEL) --dist worksteal $(PYTEST)
+	$(IN_MEMORY) $(BIN)/python -m tests.coverage --numprocesses $(or $(PARALLEL),6) --dist worksteal $(PYTEST)
 
 .venv/coverage/data:
 	-$(MAKE) coverage
@@ -114,10 +116,10 @@ mutation: .venv/.dev .venv/coverage/data
 	$(PYTHON) -m pip --python .venv/soak/bin/python --disable-pip-version-check --quiet install --require-hashes --requirement $<
 	@touch $@
 
-.venv/s3/.done: tests/kit/servers/s3rver/package.json tests/kit/servers/s3rver/package-lock.json | .venv/bin/python
+.venv/s3/.done: tests/kit/servers/s3rver/package.json tests/kit/servers/s3rver/package-lock.json | .venv/.dev
 	@mkdir -p .venv/s3
 	cp tests/kit/servers/s3rver/package.json tests/kit/servers/s3rver/package-lock.json tests/kit/servers/s3rver/.npmrc .venv/s3/
-	@if command -v npm >/dev/null; then cd .venv/s3 && npm ci; else echo "No npm here: the tests of S3 are skipped."; fi
+	$(BIN)/python -m tools.node npm ci --prefix .venv/s3
 	@touch $@
 
 # No mark of being done: it is quick where all are there, and tries again where one could not be had.

@@ -25,20 +25,45 @@ from strongroom import create_server
 from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
-from tests.kit import cheap_hashing
+from tests.kit import cheap_hashing, requirements
+from tests.kit.programs import mount_namespace
+from tests.kit.report import SOAK, Report
+from tests.kit.samples import LONG
 from tests.kit.servers.internals import context_of, purge, wait_for_databases
 from tests.kit.servers.postgres import postgres
+
+REPORT = pytest.StashKey[Report]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Name the markers of tests that need something of their own."""
     config.addinivalue_line("markers", "alone: compares times; `make test` runs it after all others, by itself")
+    config.addinivalue_line("markers", "needs(*programs): runs these programs of Debian; tests/kit/requirements.py")
+    config.addinivalue_line("markers", "soak: takes minutes, or installs from a registry; only `make soak` runs it")
     config.addinivalue_line("markers", "production_hashing: about Argon2id at the cost that it has in production")
     config.addinivalue_line("markers", "without_schema: the database of the test has no schema yet")
     if not config.getoption("numprocesses", None):  # here, or in a worker of pytest-xdist, tests are collected
         gc.disable()  # until then: it would look again and again at all that is kept
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell; processes inherit it
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    config.stash[REPORT] = Report(config)
+    config.pluginmanager.register(config.stash[REPORT])
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test, or fail it, where a program that it needs is missing."""
+    requirements.check(item)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of `make soak`; begin with the slow ones."""
+    long = [] if LONG else [item for item in items if item.get_closest_marker("soak")]
+    config.hook.pytest_deselected(items=long)
+    config.stash[REPORT].leave_out((item.nodeid for item in long), SOAK)
+    left = set(long)
+    items[:] = [item for item in items if item not in left]
 
 
 def pytest_collection_finish() -> None:
@@ -93,6 +118,13 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+@pytest.fixture
+def namespace_of_another_user() -> None:
+    """Skip a test that runs as another user where that cannot be had."""
+    if not mount_namespace.is_possible():
+        pytest.skip("only root can become another user in a namespace")
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from strongroom.options import SETTINGS_FILE, TABLE
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.server.settings import resolve
 from tests.kit.programs import processes
+from tests.kit.requirements import needs
 from tools import web
 
 ROOT = Path(__file__).parent.parent
@@ -107,7 +108,7 @@ def test_the_linter_finds_nothing_in_the_dockerfile(tmp_path: Path) -> None:
     assert len(found(bad)) > 3
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+@needs("systemd-analyze")
 def test_systemd_takes_the_unit(tmp_path: Path) -> None:
     """It knows every line, and finds little that is exposed."""
     printed = processes.run(

@@ -10,6 +10,7 @@ from types import ModuleType
 import pytest
 
 from strongroom import client, errors
+from tests.kit.requirements import skip_or_fail
 from tools import (
     generate_blocking,
     generate_client_reference,
@@ -152,7 +153,7 @@ def test_a_planted_class_that_is_not_exported_is_seen(tmp_path: Path, monkeypatc
 def test_the_javascript_reference_is_up_to_date() -> None:
     """A change of the JavaScript client's public names, types or documentation is seen in docs/javascript-api.md."""
     if not generate_javascript_reference.is_possible():
-        pytest.skip("The packages of js/ are not installed; make js does it")
+        skip_or_fail("The packages of js/ are not installed. `make js` installs them.")
     page = generate_javascript_reference.page()
     assert generate_javascript_reference.PAGE.read_text("utf-8") == page, "run make generate"
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.requirements import skip_or_fail
 from tests.kit.samples import LONG
 
 ROOT = Path(__file__).parent.parent
@@ -68,7 +69,7 @@ def commit(root: Path, name: str, text: str) -> None:
 def with_packages(root: Path) -> None:
     """Let a clone use the packages of web/ that are installed here; skips the test where they are not."""
     if not (ROOT / "web/node_modules/.done").exists():
-        pytest.skip("The packages of web/ are not installed; make web does it")
+        skip_or_fail("The packages of web/ are not installed. `make web` installs them.")
     (root / "web" / "node_modules").symlink_to(ROOT / "web" / "node_modules")
 
 
@@ -77,7 +78,7 @@ def clone(tmp_path: Path) -> Path:
     """The project as it stands, committed, with something to release."""
     root = tmp_path / "clone"
     if run(ROOT, "git", "clone", "--quiet", "--no-tags", str(ROOT), str(root)).returncode != 0:
-        pytest.skip("no Git here, or no history")
+        skip_or_fail("There is no Git here, or no history.")
     git(root, "checkout", "--quiet", "-B", "main")  # a commit may be checked out here, and no branch
     for name in git(ROOT, "ls-files", "--cached", "--others", "--exclude-standard").splitlines():
         if (ROOT / name).is_file():

@@ -15,7 +15,8 @@ from typing import Self
 import pytest
 
 from tests.agent.person import Person
-from tests.kit.programs.debian_programs import FISH_FUNCTIONS, ZSH_FUNCTIONS, environment, find
+from tests.kit.programs.debian_programs import FISH_FUNCTIONS, ZSH_FUNCTIONS, environment
+from tests.kit.requirements import needed
 from tests.kit.waiting import PATIENCE
 
 NAME = """My "bank" & co's $HOME"""
@@ -82,9 +83,7 @@ def test_in_bash(ada: Person, programs: Path) -> None:
 
 def test_in_zsh(ada: Person, programs: Path, tmp_path: Path) -> None:
     """Typed in a terminal: the key Tab completes a command, a name that needs quotes, and a field of that item."""
-    shell, functions = find("zsh"), find(ZSH_FUNCTIONS)
-    if shell is None or functions is None:
-        pytest.skip("zsh is neither installed nor unpacked")
+    shell, functions = needed("zsh"), needed(ZSH_FUNCTIONS)
     ada.said("add", "login", NAME, "username=ada", "password=-", "--vault", "Zsh", "--create-vault", stdin="hunter2")
     modules = [str(one) for one in shell.parents[1].glob("*lib/*/zsh/*")] + [
         str(one) for one in shell.parents[1].glob("usr/lib/*/zsh/*")
@@ -102,9 +101,7 @@ def test_in_zsh(ada: Person, programs: Path, tmp_path: Path) -> None:
 
 def test_in_fish(ada: Person, programs: Path, tmp_path: Path) -> None:
     """What fish offers: a command, a name, a field of an item whose name needs quotes; files where nothing fits."""
-    shell, functions = find("fish"), find(FISH_FUNCTIONS)
-    if shell is None or functions is None:
-        pytest.skip("fish is neither installed nor unpacked")
+    shell, functions = needed("fish"), needed(FISH_FUNCTIONS)
     ada.said("add", "login", NAME, "username=ada", "password=-", "--vault", "Fish", "--create-vault", stdin="hunter2")
     (tmp_path / "export.json").write_text("")
     quoted = "'Fish/" + NAME.replace("'", "\\'") + "'"

@@ -13,7 +13,6 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.kit.programs.command_line import clean_environment
-from tests.kit.samples import LONG
 from tests.upgrade.wheels import unpacked
 
 ROOT = Path(__file__).parents[2]
@@ -177,7 +176,7 @@ def test_the_rest_is_loaded_when_it_is_named() -> None:
     assert "httpx2" not in loaded("from strongroom.client import *")
 
 
-@pytest.mark.skipif(not LONG, reason="make soak installs from the package index")
+@pytest.mark.soak  # installs from the package index
 def test_an_empty_environment_is_installed_from_the_lock(tmp_path: Path) -> None:
     """With pip, the lock and the wheel go into an empty environment, nothing is missing, and the program runs there."""
     bin_folder = tmp_path / "venv" / "bin"

@@ -15,6 +15,7 @@ import pytest
 
 from strongroom.client.format import primitives
 from strongroom.errors import Refusal
+from tests.kit.requirements import skip_or_fail
 from tests.kit.rows import each_row
 from tests.vectors import make
 from tests.vectors.operations import OPERATIONS, READERS, WRITERS
@@ -84,7 +85,7 @@ def test_a_second_implementation_agrees() -> None:
     """Readers and writers in JavaScript, written from the page, come to the same outcome in every case."""
     node = shutil.which("node")
     if node is None:
-        pytest.skip("no Node.js here")
+        skip_or_fail("There is no Node.js here.")
     done = subprocess.run([node, str(FOLDER / "check.mjs")], capture_output=True, text=True, timeout=600, check=False)
     assert done.stdout == f"{len(CASES)} as they should be, 0 not\n"
     assert done.returncode == 0, done.stderr

@@ -11,11 +11,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
-import pytest
-
 from tests.cluster.machines import put
 from tests.kit.network.ports import free_port
-from tests.kit.programs.debian_programs import environment, find
+from tests.kit.programs.debian_programs import environment
+from tests.kit.requirements import needed
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until
 from tests.test_documents import fences, sections, text_of
@@ -32,10 +31,7 @@ def shown(mark: str) -> str:
 
 def program() -> Path:
     """PgBouncer; without it the test is skipped."""
-    found = find("pgbouncer")
-    if found is None:
-        pytest.skip("pgbouncer is neither installed nor unpacked; `make unpack` unpacks it")
-    return found
+    return needed("pgbouncer")
 
 
 def version() -> tuple[int, int]:

@@ -28,7 +28,7 @@ STALL = 90.0
 
 pytestmark = [
     pytest.mark.alone,
-    pytest.mark.skipif(not LONG, reason="it takes minutes: `make soak-cluster` runs it"),
+    pytest.mark.soak,  # it takes minutes
     pytest.mark.skipif(LONG and missing() is not None, reason=str(missing()) if LONG else ""),
 ]
 

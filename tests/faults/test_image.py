@@ -14,13 +14,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.kit.samples import LONG
 from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]
 USER = "10001"
 TEXT = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
-pytestmark = pytest.mark.skipif(not LONG, reason="installs from a registry; see make soak")
+pytestmark = pytest.mark.soak  # installs from a registry
 
 
 def reachable() -> str | None:

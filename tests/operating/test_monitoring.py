@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 import signal
 import sys
 import time
@@ -17,6 +16,7 @@ from strongroom import __version__, errors
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.store.queries import schema
 from tests.kit.programs import processes
+from tests.kit.requirements import needed
 from tests.kit.waiting import until
 from tests.server.test_listeners import certificate, running
 from tests.server.test_metrics import figures
@@ -121,8 +121,8 @@ def test_the_rules_name_figures_that_exist() -> None:
             assert code in errors.codes()
 
 
-@pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
 def test_prometheus_takes_the_rules() -> None:
     """Its own tool reads them."""
-    done = processes.run(["promtool", "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
+    tool = str(needed("promtool"))
+    done = processes.run([tool, "check", "rules", str(RULES)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

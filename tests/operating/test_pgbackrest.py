@@ -20,6 +20,7 @@ from tests.kit.network.ports import free_port
 from tests.kit.programs.command_line import strongroom
 from tests.kit.programs.debian_programs import PACKAGES, environment, find
 from tests.kit.programs.other_user import NOBODY, public_folder
+from tests.kit.requirements import needs
 from tests.kit.samples import rounds
 from tests.kit.waiting import until
 from tests.test_documents import fences, sections, text_of
@@ -27,8 +28,7 @@ from tests.test_documents import fences, sections, text_of
 PROGRAMS: Final = [
     name for package in ("pgbackrest", "postgresql-15", "postgresql-client-15") for name in PACKAGES[package]
 ]
-MISSING: Final = [name for name in PROGRAMS if find(name) is None]
-pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"not here: {', '.join(MISSING)}; `make unpack` unpacks it")
+pytestmark = needs(*PROGRAMS)
 
 REPOSITORY: Final = "/srv/backups/pgbackrest"
 DATA: Final = "/var/lib/postgresql/data"

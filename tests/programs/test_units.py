@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
 from pathlib import Path
 
-import pytest
+from tests.kit.requirements import needs
 
 PAGE = Path(__file__).parents[2] / "docs" / "agents.md"
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+@needs("systemd-analyze")
 def test_systemd_takes_the_units_of_the_page(tmp_path: Path) -> None:
     """It knows every line; the programs, which are not installed here, are replaced by one that is there."""
     found = re.findall(r"```ini\n# /etc/systemd/system/(\S+)\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)

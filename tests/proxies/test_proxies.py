@@ -17,6 +17,7 @@ import pytest
 from tests.conftest import runs
 from tests.contract.harness import Server, fresh_address
 from tests.kit.programs.debian_programs import find
+from tests.kit.requirements import needs
 from tests.kit.samples import rounds
 from tests.proxies.clients import ENOUGH, PASSWORD, Account, Attacker, Honest, Tally, Wire, let_go, open_account
 from tests.proxies.processes import HOST, PROXIES, running, settings
@@ -27,12 +28,7 @@ SECONDS = rounds(2, 60)  # of a run with every trick; one with bursts takes half
 SILENCE = rounds(1, 60)  # seconds of a long poll in which nothing happens
 HONEST = 6
 ATTACKERS = 12
-WHICH = [
-    pytest.param(
-        name, marks=pytest.mark.skipif(find(name) is None, reason=f"{name} is not installed; `make soak` unpacks it")
-    )
-    for name in PROXIES
-]
+WHICH = [pytest.param(name, marks=needs(name)) for name in PROXIES]
 
 
 class Stage:

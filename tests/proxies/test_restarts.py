@@ -17,7 +17,7 @@ import pytest
 
 from tests.contract.harness import launch
 from tests.kit.network.ports import free_port
-from tests.kit.programs.debian_programs import find
+from tests.kit.requirements import needed
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until
 from tests.proxies.processes import HOST, settings, started
@@ -141,9 +141,7 @@ def proxy_settings(name: str, port: int, nodes: list[Node]) -> str:
 @pytest.mark.parametrize(("name", "drain"), [("haproxy", 5), ("nginx", 0), ("caddy", 5)])
 def test_nodes_restart_one_after_the_other_and_no_request_fails(name: str, drain: int, tmp_path: Path) -> None:
     """Readers and writers on kept connections; each node is restarted, and ready again before the next one goes."""
-    program = find(name)
-    if program is None:
-        pytest.skip(f"{name} is neither installed nor unpacked; `make unpack` unpacks it")
+    program = needed(name)
     database = postgres().fresh()
     nodes = [Node(tmp_path / f"node{one}", database, drain) for one in range(2)]
     port = free_port()

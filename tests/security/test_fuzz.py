@@ -97,7 +97,7 @@ def test_nonsense_is_refused_and_nothing_more(tmp_path: Path) -> None:
         server.abandon()
 
 
-@pytest.mark.skipif(not TOOL, reason="part of `make soak`, which installs Schemathesis apart from everything else")
+@pytest.mark.soak  # which installs Schemathesis apart from everything else
 def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
     """The description is true enough for a stranger's tool, and no request that follows from it upsets the server."""
     server = Server(tmp_path)

@@ -13,6 +13,7 @@ from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, stored
 from tests.kit.network.event_stream import Parser
 from tests.kit.people.one_time_codes import code
+from tests.kit.requirements import skip_or_fail
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
 from tests.upgrade import wheels
@@ -33,12 +34,12 @@ class Release(Server):
         return sorted(path.name for path in (self.site / "strongroom/store/migrations").glob("*.sql"))
 
 
-@pytest.fixture(scope="module", params=["without promises", "last release"])
+@pytest.fixture(scope="module", params=["without promises", *(["last release"] if wheels.last_release() else [])])
 def sites(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A release before this one and this one, unpacked."""
     commit = wheels.without_promises() if request.param == "without promises" else wheels.last_release()
     if commit is None:
-        pytest.skip("that release is not in the history here, or there is none yet")
+        skip_or_fail("That release is not in the history here. Clone without --depth.")
     folder = tmp_path_factory.mktemp("releases")
     return wheels.of_commit(commit, folder / "before"), wheels.unpacked(wheels.ROOT, folder / "now")
 

@@ -17,6 +17,7 @@ from strongroom.web_release import POLICY
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import SOURCE
 from tests.kit.clients import javascript
+from tests.kit.requirements import skip_or_fail
 from tests.web.test_service_worker import release_of
 from tools import node
 
@@ -32,7 +33,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 def tree(tmp_path: Path) -> Path:
     """A copy of all that the build reads, in another place, without packages."""
     if not (SOURCE / "node_modules/.done").exists():
-        pytest.skip("The packages of web/ are not installed; make web does it")
+        skip_or_fail("The packages of web/ are not installed. `make web` installs them.")
     root = tmp_path / "somewhere else"
     ignored = shutil.ignore_patterns("node_modules", "dist", "test", "__pycache__")
     for name in ("web", "js", "tools"):
@@ -128,7 +129,7 @@ def test_without_packages_the_server_starts_alone(tree: Path, tmp_path: Path) ->
 def test_node_comes_from_the_wheel(tree: Path, tmp_path: Path) -> None:
     """On a machine without Node.js the app is built with that of the wheel; npm without a registry says so."""
     if not node.is_wheel_installed():
-        pytest.skip("the wheel of Node.js is not installed")
+        skip_or_fail("The wheel of Node.js is not installed.")
     nothing = tmp_path / "bin"
     nothing.mkdir()
     refused = serve_step(tree, PATH=str(nothing), npm_config_offline="true", npm_config_cache=str(tmp_path / "cache"))

@@ -14,7 +14,7 @@ from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import ANOTHER_MACHINE, MakePages, check_accessibility, screenshot
 from tests.kit.network.ports import free_port
 from tests.kit.programs.command_line import strongroom
-from tests.kit.programs.debian_programs import find
+from tests.kit.requirements import needed
 from tests.proxies import processes
 
 
@@ -82,9 +82,7 @@ def test_behind_a_proxy(name: str, lone: Server, make_pages: MakePages, tmp_path
 
     A header that the proxy adds is told by `web verify`.
     """
-    program = find(name)
-    if program is None:
-        pytest.skip(f"{name} is not installed; make unpack unpacks it")
+    program = needed(name)
     lone.start()
     manifest = str(web_app.app_folder() / "manifest.json")
     for number, change in enumerate((None, COMPRESSION[name], ADDED[name])):
@@ -108,9 +106,7 @@ def test_behind_a_proxy(name: str, lone: Server, make_pages: MakePages, tmp_path
 
 def test_below_a_path(make_pages: MakePages, lone: Server, tmp_path: Path) -> None:
     """A proxy that puts the server below a path: the page says that it does not work there, and asks for nothing."""
-    program = find("caddy")
-    if program is None:
-        pytest.skip("caddy is not installed; make unpack unpacks it")
+    program = needed("caddy")
     lone.start()
     port = free_port()
     text = (

@@ -16,9 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
-from tests.kit.programs import debian_programs
+from tests.kit.requirements import needed
 
 _SECONDS: Final = 60.0  # for one command; a loaded machine needs some
 _OPTIONS: Final = (
@@ -33,9 +31,7 @@ class _Browser:
     """A process of Chromium with a profile in a folder, and the pipes to it."""
 
     def __init__(self, folder: Path) -> None:
-        program = debian_programs.find("chromium")
-        if program is None:
-            pytest.skip("Chromium is not installed (Debian's package is chromium)")
+        program = needed("chromium")
         self._buffer = b""
         self._numbers = itertools.count(1)
         commands, self._commands = os.pipe()

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
 
 from tests.kit.clients.javascript import kept, once, run
-from tests.kit.programs import debian_programs
+from tests.kit.requirements import needed
 
 SOURCE: Final = Path(__file__).parents[3] / "web"
 DESKTOP: Final = {"width": 1280, "height": 800}
@@ -54,9 +53,7 @@ def browser() -> Iterator[Browser]:
 
     While it runs, the thread has an event loop: end it before a test of another folder needs its own.
     """
-    program = debian_programs.find("chromium")
-    if program is None:
-        pytest.skip("Chromium is not installed (Debian's package is chromium)")
+    program = needed("chromium")
     with tempfile.TemporaryDirectory() as home, sync_playwright() as playwright:
         words = ["--disable-gpu", "--disable-dev-shm-usage", f"--host-resolver-rules=MAP {ANOTHER_MACHINE} 127.0.0.1"]
         options: dict[str, Any] = {"args": words, "chromium_sandbox": os.geteuid() != 0}

@@ -18,8 +18,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 
-import pytest
-
+from tests.kit.requirements import skip_or_fail
 from tools import node
 
 ROOT: Final = Path(__file__).parents[3]
@@ -75,7 +74,7 @@ def kept(
 
 def _need_packages(packages: Path) -> None:
     if not (packages / "node_modules" / ".done").exists():
-        pytest.skip(f"The packages of {packages.name}/ are not installed; make {packages.name} does it")
+        skip_or_fail(f"The packages of {packages.name}/ are not installed. `make {packages.name}` installs them.")
 
 
 def _made(place: Path, name: str, make: Callable[[Path], object]) -> Path:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Final
 
-import pytest
+from tests.kit.requirements import needs
 
-needs_gpg: Final = pytest.mark.skipif(shutil.which("gpg") is None, reason="gpg is not installed")
+needs_gpg: Final = needs("gpg")
 
 
 class PasswordStore:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 from pathlib import Path
 from typing import Final
@@ -11,6 +12,7 @@ UNPACKED: Final = Path(__file__).parents[3] / ".venv" / "unpacked"
 _POSTGRES: Final = "/usr/lib/postgresql/15/bin"
 ZSH_FUNCTIONS: Final = "/usr/share/zsh/functions"
 FISH_FUNCTIONS: Final = "/usr/share/fish/functions"
+FAKETIME: Final = f"/usr/lib/{platform.machine()}-linux-gnu/faketime/libfaketime.so.1"
 
 # The programs that tests run, by the package that has them. Those of PostgreSQL have a path, for pgBackRest must know
 # their version.
@@ -22,6 +24,8 @@ PACKAGES: Final[dict[str, tuple[str, ...]]] = {
     "pgbackrest": ("pgbackrest",),
     "postgresql-15": (f"{_POSTGRES}/initdb", f"{_POSTGRES}/pg_ctl", f"{_POSTGRES}/postgres"),
     "postgresql-client-15": (f"{_POSTGRES}/psql",),
+    "prometheus": ("promtool",),
+    "libfaketime": (FAKETIME,),
     "zsh": ("zsh",),
     "zsh-common": (ZSH_FUNCTIONS,),
     "fish": ("fish",),
@@ -30,8 +34,8 @@ PACKAGES: Final[dict[str, tuple[str, ...]]] = {
 
 
 def find(name: str) -> Path | None:
-    """The program or the folder, installed or unpacked."""
-    if name.startswith("/") and Path(name).is_dir():
+    """The program, the library or the folder, installed or unpacked."""
+    if name.startswith("/") and Path(name).exists():
         return Path(name)
     installed = shutil.which(name, path=os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/local/sbin")))
     if installed is not None:

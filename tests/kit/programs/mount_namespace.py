@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import shutil
@@ -80,7 +81,9 @@ def _reachable() -> list[str]:
     return lines
 
 
-def _is_possible() -> bool:
+@functools.cache
+def is_possible() -> bool:
+    """Whether another user can be taken here, in a namespace in which it can read this Python."""
     if os.name != "posix" or os.geteuid() != 0 or not all(map(shutil.which, _TOOLS)):
         return False
     try:
@@ -92,4 +95,4 @@ def _is_possible() -> bool:
     return done.returncode == 0
 
 
-needs_another_user = pytest.mark.skipif(not _is_possible(), reason="only root can become another user in a namespace")
+needs_another_user = pytest.mark.usefixtures("namespace_of_another_user")

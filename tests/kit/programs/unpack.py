@@ -102,7 +102,7 @@ def main() -> None:
                     _unpack(apt, package)
                 sys.stdout.write(f"{package}: {', '.join(str(find(name)) for name in programs)}\n")
             except _Cannot as why:
-                sys.stdout.write(f"{package}: cannot be unpacked here, so its tests are skipped ({why})\n")
+                sys.stdout.write(f"{package}: cannot be unpacked here ({why})\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A real server that speaks S3 for the tests: s3rver, which `make soak` installs into .venv/s3 where there is npm."""
+"""A real server that speaks S3 for the tests: s3rver, installed into .venv/s3 with npm."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
-import pytest
 from obstore.store import S3Store
 
 from tests.kit.network.ports import free_port
+from tests.kit.requirements import skip_or_fail
 from tests.kit.waiting import until
 
 PROGRAM = Path(sys.prefix) / "s3" / "node_modules" / ".bin" / "s3rver"
@@ -23,7 +23,7 @@ PROGRAM = Path(sys.prefix) / "s3" / "node_modules" / ".bin" / "s3rver"
 def s3_server(home: Path) -> Iterator[dict[str, str]]:
     """Start it with a bucket named vault; the settings that reach it."""
     if not PROGRAM.exists():
-        pytest.skip("s3rver is not installed here; make soak does it")
+        skip_or_fail("s3rver is not installed. `make .venv/s3/.done` installs it with npm.")
     home.mkdir()
     port = free_port()
     address = f"http://127.0.0.1:{port}"
