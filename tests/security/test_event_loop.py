@@ -90,7 +90,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
             server.abandon()
 
 
-@pytest.fixture
+@pytest.fixture(params=ENGINES)
 def server(watched: Callable[[str], Watched], request: pytest.FixtureRequest) -> Watched:
     """The watched server on the engine of the test."""
     return watched(request.param)
@@ -114,11 +114,7 @@ def test_a_planted_fault_is_caught(tmp_path: Path) -> None:
         watched.abandon()
 
 
-@pytest.mark.parametrize(
-    ("server", "size"),
-    [(engine, size) for size in (200, 6_000) for engine in ENGINES],
-    indirect=["server"],
-)
+@pytest.mark.parametrize("size", [200, 6_000])
 def test_batches(server: Watched, person: Person, size: int) -> None:
     """A thousand operations of each kind, small ones and as large as fit into a body; and one that is refused."""
     path = f"/vaults/{person.vault()['uid']}/batch"
