@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from strongroom import store, wire
-from strongroom.actions import batches, documents, vaults
+from strongroom.actions import batches, documents, keyrings, vaults
 from strongroom.errors import (
     DocumentConflict,
     DocumentNotFound,
@@ -25,7 +25,7 @@ from strongroom.errors import (
     Unauthorized,
     VaultNotFound,
 )
-from strongroom.model import RETAINED_ROW_BYTES, AccountLimits, Actor, ApiKey, Document, Expected
+from strongroom.model import RETAINED_ROW_BYTES, AccountLimits, Actor, ApiKey, Document, Expected, Origin
 from strongroom.rules import octets
 from strongroom.store import open_database
 from strongroom.store.postgres import combined_writes as on_postgres
@@ -36,8 +36,10 @@ from strongroom.store.sqlite import combined_writes as on_sqlite
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
 from tests.conftest import Clock, runs
+from tests.kit.people.keyrings import keyring
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import rows_of
+from tests.kit.waiting import PATIENCE
 
 ANN = Actor("ann")
 LIMITS = AccountLimits(versions=3)
@@ -464,3 +466,50 @@ async def test_a_connection_that_breaks_under_way(where: str, clock: Clock) -> N
 
 
 _WAITING = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+
+
+async def create_sealed(node: Node, actor: Actor) -> Any:
+    return await node.create("new", actor=actor)
+
+
+async def put_sealed(node: Node, actor: Actor) -> Any:
+    return await node.put("d", 1, actor=actor)
+
+
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
+@pytest.mark.parametrize(
+    ("statement", "write"),
+    [(on_postgres._CREATE, create_sealed), (on_postgres._REPLACE, put_sealed)],
+    ids=["create", "replace"],
+)
+@runs
+async def test_a_keyring_that_is_replaced_during_the_statement_is_not_overlooked(
+    where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, statement: Sql, write: Any
+) -> None:
+    """After its snapshot, and before it has read the keyring: the write is refused, and nothing of it is stored."""
+    read, held = "FROM keyrings WHERE", "FROM keyrings WHERE pg_advisory_xact_lock(20)::text = '' AND"
+    assert read in statement.postgres
+    async with nodes(where, clock, "v") as (one, two):
+        await one.create("d")
+        await one.db.write(store.keyrings.insert, ANN.user_id, keyring(), 5)
+        before = await rows_of(where)
+        monkeypatch.setattr(statement, "postgres", statement.postgres.replace(read, held))
+        holder = await connect(where)
+        await holder.execute("SELECT pg_advisory_lock(20)")
+        writing = asyncio.ensure_future(write(one, Actor("ann", keyring_version=5)))
+        async with asyncio.timeout(PATIENCE):
+            while not await holder.fetch(_WAITING):  # noqa: ASYNC110 - PostgreSQL tells nobody
+                await asyncio.sleep(0.01)
+        rotated = wire.requests.PutKeyring(keyring=keyring(body="rotated"), version=5)
+        stored = await two.db.write(keyrings.put, ANN, rotated, Expected((5,)), None, Origin("192.0.2.1", "tests"))
+        assert stored.version == 6
+        assert not writing.done(), "the statement ended before the keyring was there"
+        await holder.execute("SELECT pg_advisory_unlock(20)")
+        await holder.close()
+        with pytest.raises(KeyringConflict):
+            await writing
+        assert one.combined[False] == 1
+        after = await rows_of(where)
+        assert {name: after[name] for name in ("documents", "versions", "vaults", "ledgers")} == {
+            name: before[name] for name in ("documents", "versions", "vaults", "ledgers")
+        }
