@@ -513,3 +513,44 @@ async def test_a_keyring_that_is_replaced_during_the_statement_is_not_overlooked
         assert {name: after[name] for name in ("documents", "versions", "vaults", "ledgers")} == {
             name: before[name] for name in ("documents", "versions", "vaults", "ledgers")
         }
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("grows_first", [True, False])
+@runs
+async def test_one_grows_and_one_shrinks_at_the_limit(where: str, clock: Clock, *, grows_first: bool) -> None:
+    """In one round, in the order in which they came: there is room only behind the one that shrinks."""
+    async with nodes(where, clock, "v") as (node, _):
+        await asyncio.gather(node.create("small", data="AAAA"), node.create("large", data="A" * 12))
+        limits = AccountLimits(bytes=16)
+        writes = [
+            node.put("small", 1, data="B" * 12, limits=limits),
+            node.put("large", 1, data="BBBB", limits=limits),
+        ]
+        outcomes = await asyncio.gather(*(writes if grows_first else reversed(writes)), return_exceptions=True)
+        assert [type(outcome) for outcome in outcomes] == [QuotaExceeded if grows_first else Document, Document]
+        rows = {row[1]: row[6] for row in (await rows_of(where))["documents"]}
+        assert rows == {"small": 1 if grows_first else 2, "large": 2}
+        assert node.combined[False] >= 2 or not grows_first, "they were not in one round"
+        await require_booked(where)
+
+
+@pytest.mark.parametrize("grown", [8, 12, 16])
+@runs
+async def test_one_grows_and_one_shrinks_beyond_the_limit(where: str, clock: Clock, grown: int) -> None:
+    """In one round, of an account that has more than it may: what shrinks is written, and makes no room for the other.
+
+    It shrinks by more, by as much, or by less than the other grows.
+    """
+    async with nodes(where, clock, "v") as (node, _):
+        await asyncio.gather(node.create("small", data="AAAA"), node.create("large", data="A" * 12))
+        limits = AccountLimits(bytes=6)
+        outcomes = await asyncio.gather(
+            node.put("small", 1, data="B" * grown, limits=limits),
+            node.put("large", 1, data="BBBB", limits=limits),
+            return_exceptions=True,
+        )
+        assert [type(outcome) for outcome in outcomes] == [QuotaExceeded, Document]
+        assert {row[1]: row[6] for row in (await rows_of(where))["documents"]} == {"small": 1, "large": 2}
+        assert node.combined[False] >= 2, "they were not in one round"
+        await require_booked(where)
