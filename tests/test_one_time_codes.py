@@ -84,3 +84,12 @@ def test_the_first_secret_seals_and_all_of_them_open() -> None:
 def test_nothing_is_shown() -> None:
     """Neither a key nor a secret is in what is printed of the box."""
     assert repr(SecretBox(OLD, NEW)) == "SecretBox(...)"
+
+
+@pytest.mark.parametrize("steps", [-1, 0, 1])
+def test_a_code_is_valid_after_the_last_step_that_counted(steps: int) -> None:
+    """Not again at that step, and not at an earlier one."""
+    now = 1_000 * STEP
+    given = one_time_codes.code_at(SECRET, 1_000 + steps)
+    matches = [one_time_codes.matching_step(SECRET, given, now, last) for last in range(998, 1_003)]
+    assert matches == [1_000 + steps if last < 1_000 + steps else None for last in range(998, 1_003)]

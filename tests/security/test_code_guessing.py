@@ -210,3 +210,18 @@ def test_a_wrong_code_takes_as_long_as_a_wrong_password(tmp_path: Path) -> None:
             assert min(one[kind] for one in found) <= MARGIN, found
     finally:
         server.abandon()
+
+
+@runs
+async def test_a_used_code_is_a_wrong_one(nodes: Nodes) -> None:
+    """At login and in a session, on two nodes: each attempt is in the log, and after ten there are no more."""
+    async with nodes({"jwt_access_expiry": "1d"}, {}) as (one, two):
+        owner = await enrolled(one)
+        used = owner.next_code()
+        assert (await owner.finish(await owner.ticket(), used)).status == 200
+        for _ in range(5):
+            refused(await owner.finish(await owner.ticket(), used, two), "invalid_second_factor")
+            body = {**PROOF, "newPassword": PASSWORD, "secondFactor": used}
+            refused(await owner.send("PUT", "/auth/password", body), "invalid_second_factor")
+        assert (await log_of(owner))["second_factor_failed"] == 10
+        refused(await owner.finish(await owner.ticket(), owner.next_code()), "rate_limited", 429)
