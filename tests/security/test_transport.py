@@ -354,3 +354,18 @@ def test_a_server_that_stops_keeps_nobody_who_follows(serve: Serve) -> None:
             assert got.endswith(b"0\r\n\r\n")
         for wire in waiting:
             assert b'{"documents":[],"hasMore":false,"next":99999999999999}' in rest(wire)
+
+
+@pytest.mark.parametrize("framing", ["Content-Length: 60000", "Transfer-Encoding: chunked"])
+def test_the_refusal_of_a_slow_body_ends_the_connection(
+    serve: Serve, monkeypatch: pytest.MonkeyPatch, framing: str
+) -> None:
+    """It says so, once, and does so at once: the rest of the body, which would have had its time, is not awaited."""
+    monkeypatch.setattr(transport, "LEFTOVER_SECONDS", 3_600.0)
+    monkeypatch.setattr(transport, "LINGER_SECONDS", 3_600.0)
+    with serve() as port, connected(port) as wire:
+        head = f"POST /auth/email/login HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{framing}\r\n\r\n"
+        wire.sendall(head.encode() + b"1\r\n{\r\n")
+        answer = rest(wire)
+        assert refusal(answer) == (408, "request_timeout")
+        assert answer.lower().count(b"\r\nconnection: close\r\n") == 1
