@@ -18,8 +18,8 @@ from strongroom.options import TABLE
 from strongroom.server.backup_schedule import backup_name
 from strongroom.store import open_database
 from strongroom.store.locks import lock_of
+from tests.kit.servers.certificate import certificate
 from tests.kit.servers.populated_database import USERS, alter
-from tests.server.test_listeners import certificate
 
 GOOD = {
     "JWT_SECRET": "4f1c9a7be0d25386a1f7c4d9e2b80563",

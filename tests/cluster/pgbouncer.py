@@ -14,11 +14,11 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.cluster.machines import put
+from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.programs.debian_programs import environment, find
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until
-from tests.test_documents import fences, sections, text_of
 
 KEEPS_STATEMENTS = (1, 21)  # the first release that keeps prepared statements in transaction mode
 

@@ -17,13 +17,14 @@ import pytest
 from strongroom.client import Client
 from strongroom.server.backup_schedule import backup_name, list_backups
 from tests.contract.harness import Server
+from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.people import one_time_codes
 from tests.kit.programs import processes
+from tests.kit.programs.command_line import isolated_environment
 from tests.kit.servers.populated_database import damage
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until
-from tests.test_documents import environment, fences, sections, text_of
 
 ADA, PASSWORD = "ada@example.com", "correct horse"
 IN_A_CONTAINER = 2  # as `Place.way`
@@ -93,7 +94,7 @@ class Place(Server):
         return processes.run(
             ["bash", "-c", command],
             cwd=self.home,
-            env=environment(self.home, **self.settings, **self.named),
+            env=isolated_environment(self.home, **self.settings, **self.named),
             input=f"{PASSWORD}\n",
             capture_output=True,
             text=True,

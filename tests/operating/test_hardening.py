@@ -19,8 +19,9 @@ from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
+from tests.kit.servers.certificate import certificate
+from tests.kit.servers.server_process import running
 from tests.kit.waiting import until
-from tests.server.test_listeners import certificate, running
 
 OTHER = "another secret, which is long enough to sign tokens with"
 

@@ -21,10 +21,10 @@ import yaml
 
 from strongroom.cli.configuration import SYSTEM_FILE
 from tests.faults import test_operating_guide as days
+from tests.kit.documents import text_of
 from tests.kit.network.ports import free_port
 from tests.kit.programs.mount_namespace import UID, Machine, needs_another_user
 from tests.kit.servers.postgres import postgres
-from tests.test_documents import text_of
 
 pytestmark = needs_another_user
 ROOT = Path(__file__).parents[2]

@@ -20,8 +20,8 @@ from strongroom.options import TABLE
 from tests.kit.network.ports import free_port
 from tests.kit.programs import processes
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.server_process import logged, running
 from tests.kit.waiting import until
-from tests.server.test_listeners import logged, running
 
 SECRET = {"JWT_SECRET": "x" * 32}
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

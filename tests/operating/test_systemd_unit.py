@@ -19,9 +19,9 @@ import pytest
 
 from tests.kit.network.ports import free_port
 from tests.kit.programs import processes, sandbox
+from tests.kit.project import ROOT
 from tests.kit.waiting import until
 from tests.operating.test_systemd_notify import manager
-from tests.test_documents import ROOT
 
 PASSWORD = "correct horse"
 _reason = sandbox.why_not()

@@ -20,6 +20,17 @@ def clean_environment(**settings: str) -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name not in hidden} | settings
 
 
+def isolated_environment(home: Path, **settings: str) -> dict[str, str]:
+    """The variables of a process that knows nothing of this machine's settings, and finds `strongroom` in its path."""
+    kept = {
+        name: value
+        for name, value in clean_environment().items()
+        if name != "CURL_HOME" and "proxy" not in name.lower()
+    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**kept, "PATH": path, "HOME": str(home), **settings}
+
+
 def strongroom(home: Path, *arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder; `input` is its standard input, the rest are settings."""
     given = settings.pop("input", "")
