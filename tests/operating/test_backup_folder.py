@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from strongroom.server import backup_schedule
 from strongroom.server.settings import resolve
 from strongroom.store import open_database
 from tests.conftest import SECRET
-from tests.kit.programs.command_line import clean_environment, place_of, strongroom
+from tests.kit.programs.command_line import clean_environment, findings, place_of, strongroom
 from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
 
 
@@ -38,11 +36,6 @@ def home() -> Iterator[Path]:
 
 def settings_of(home: Path, folder: Path) -> dict[str, str]:
     return {"JWT_SECRET": SECRET, "BACKUP_DIR": str(folder), **place_of(str(home / "vault.db"))}
-
-
-def findings(told: subprocess.CompletedProcess[str], check: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = msgspec.json.decode(told.stdout)["findings"]
-    return [one for one in found if one["check"] == check]
 
 
 def give(home: Path, user: int) -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import SECRET
-from tests.kit.programs.command_line import strongroom
+from tests.kit.programs.command_line import findings, strongroom
 from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
-from tests.operating.test_backup_folder import findings
 
 pytestmark = as_root
 

@@ -19,9 +19,9 @@ import pytest
 
 from tests.kit.network.ports import free_port
 from tests.kit.programs import processes, sandbox
+from tests.kit.programs.systemd_manager import manager
 from tests.kit.project import ROOT
 from tests.kit.waiting import until
-from tests.operating.test_systemd_notify import manager
 
 PASSWORD = "correct horse"
 _reason = sandbox.why_not()
@@ -149,7 +149,7 @@ def test_a_service_under_the_unit(tmp_path: Path, workers: str) -> None:
         manager("\0" + name) as systemd,
         machine.serving(NOTIFY_SOCKET=f"@{name}", WATCHDOG_USEC="4000000") as process,
     ):
-        until(lambda: systemd.told("READY=1") and systemd.told("WATCHDOG=1"), "what systemd is told")
+        until(lambda: systemd.has_received("READY=1") and systemd.has_received("WATCHDOG=1"), "what systemd is told")
         made = machine.register("ada@example.com")
         login = machine.http.post("/auth/email/login", json={"email": "ada@example.com", "password": PASSWORD})
         assert login.status_code == 200, login.text

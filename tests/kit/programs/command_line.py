@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from strongroom.options import SETTINGS_FILE, TABLE
 from tests.kit.programs import processes
 
@@ -49,3 +51,9 @@ def strongroom(home: Path, *arguments: str, **settings: Any) -> subprocess.Compl
 def place_of(where: str) -> dict[str, str]:
     """The setting that names a database."""
     return {"DATABASE_URL" if "://" in where else "DB_PATH": where}
+
+
+def findings(doctor: subprocess.CompletedProcess[str], check: str) -> list[dict[str, Any]]:
+    """What `strongroom doctor --json` printed about one of its checks."""
+    found: list[dict[str, Any]] = msgspec.json.decode(doctor.stdout)["findings"]
+    return [one for one in found if one["check"] == check]
