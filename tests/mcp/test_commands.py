@@ -24,10 +24,10 @@ from strongroom.mcp.use_log import UseLog
 from strongroom.programs import supervisor
 from strongroom.programs.masking import Masker
 from strongroom.programs.private_files import FileRefused
-from tests.agent.person import alive
 from tests.kit.faults.protection import AS_SOMEBODY, is_protected
 from tests.kit.programs.command_line import clean_environment
 from tests.kit.programs.other_user import NOBODY, as_root
+from tests.kit.programs.process_state import alive
 from tests.kit.waiting import PATIENCE, until
 
 _ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to a process of ours")
