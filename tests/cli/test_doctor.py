@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from strongroom.store import open_database
 from strongroom.store.locks import lock_of
 from tests.kit.servers.certificate import certificate
 from tests.kit.servers.populated_database import USERS, alter
+from tests.kit.wall_clock import now
 
 GOOD = {
     "JWT_SECRET": "4f1c9a7be0d25386a1f7c4d9e2b80563",
@@ -30,10 +30,6 @@ GOOD = {
     "SIGNUPS": "closed",
 }
 LEDGERS = "INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES"
-
-
-def now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Told(NamedTuple):

@@ -17,7 +17,7 @@ from strongroom.options import TABLE
 from tests.contract.harness import SECRET, Server
 from tests.kit.network.event_stream import Event, Parser
 from tests.kit.programs import processes
-from tests.kit.programs.command_line import STRONGROOM, clean_environment, place_of, strongroom
+from tests.kit.programs.command_line import STRONGROOM, clean_environment, in_json, place_of, strongroom
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse"
@@ -71,11 +71,6 @@ def test_streams_end_when_their_account_is_shut(server: Server, run: Run) -> Non
     in_json(run("users", "enable", "ann@example.com", "--json"))
     again = stream(ann, "/events")
     assert next(again).name == "ready"
-
-
-def in_json(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_the_life_of_an_account(server: Server, run: Run) -> None:

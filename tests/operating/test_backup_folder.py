@@ -18,10 +18,7 @@ from strongroom.store import open_database
 from tests.conftest import SECRET
 from tests.kit.programs.command_line import clean_environment, findings, place_of, strongroom
 from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
-
-
-def now() -> int:
-    return time.time_ns() // 1_000_000
+from tests.kit.wall_clock import now
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NamedTuple
@@ -26,13 +25,10 @@ from tests.kit.servers.populated_database import copied_rows_of, fill, live_in
 from tests.kit.servers.s3_server import client, s3_server
 from tests.kit.servers.sftp_server import sftp_server
 from tests.kit.waiting import until
+from tests.kit.wall_clock import now
 from tests.store.test_restore import without_lineage
 
 DAY = 86_400_000
-
-
-def now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Destination(NamedTuple):

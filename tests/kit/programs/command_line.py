@@ -53,6 +53,12 @@ def place_of(where: str) -> dict[str, str]:
     return {"DATABASE_URL" if "://" in where else "DB_PATH": where}
 
 
+def in_json(done: subprocess.CompletedProcess[str]) -> Any:
+    """The JSON that a command printed; it must have succeeded."""
+    assert done.returncode == 0, done.stderr
+    return msgspec.json.decode(done.stdout)
+
+
 def findings(doctor: subprocess.CompletedProcess[str], check: str) -> list[dict[str, Any]]:
     """What `strongroom doctor --json` printed about one of its checks."""
     found: list[dict[str, Any]] = msgspec.json.decode(doctor.stdout)["findings"]
