@@ -12,9 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.project import SOURCE
 from tests.kit.rows import each_row
-
-SOURCE = Path(__file__).parent.parent / "src" / "strongroom"
 
 # Which rooms a room may look into. A room is the first part of a module's name below the package.
 MAY_IMPORT: dict[str, set[str]] = {

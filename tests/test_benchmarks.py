@@ -16,8 +16,7 @@ from bench import goals, layers, report, result_files, result_table
 from bench.load import LoadFailed, Plan, run_window
 from bench.peer_requests import VALUE, PeerRequest, request_template
 from bench.result_files import Machine
-
-ROOT = Path(__file__).parent.parent
+from tests.kit.project import ROOT
 
 
 def test_the_pages_show_what_was_measured() -> None:

@@ -16,10 +16,10 @@ from strongroom.options import SETTINGS_FILE, TABLE
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.server.settings import resolve
 from tests.kit.programs import processes
+from tests.kit.project import ROOT
 from tests.kit.requirements import needs
 from tools import web
 
-ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 
 

@@ -10,12 +10,9 @@ import json
 import keyword
 import os
 import re
-import subprocess
 import sys
-import threading
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,44 +26,18 @@ from strongroom.options import TABLE
 from strongroom.server import routes
 from strongroom.server.request import Access, Endpoint
 from strongroom.server.response import STATUS
+from tests.kit.documents import URL, differences, fences, prose, sections, text_of, values
 from tests.kit.programs import processes
+from tests.kit.programs.command_line import isolated_environment
+from tests.kit.project import ROOT, SOURCE
 from tests.kit.rows import each_row
+from tests.kit.servers.documented_server import serving
+from tests.kit.waiting import PATIENCE
 
-ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "strongroom"
-URL = "http://127.0.0.1:3000"  # where the documents say that a server listens
-A_TIME = 10**12  # a larger integer in an answer is a time
-PATIENCE = 60  # seconds after which a process that says nothing is ended
 ENDPOINTS = routes.router(Variant.BOTH).endpoints
 
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"`([^`\n]+)`")
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-_LISTENS = re.compile(r"strongroom listens on (http://\S+)")
-
-
-def text_of(name: str) -> str:
-    """A document of the project."""
-    return (ROOT / name).read_text("utf-8")
-
-
-def fences(text: str) -> list[tuple[str, str]]:
-    """The fenced blocks of a text: their language and what they hold."""
-    return [(match[1], match[2]) for match in _FENCE.finditer(text)]
-
-
-def prose(text: str) -> str:
-    """A text without its fenced blocks."""
-    return _FENCE.sub("", text)
-
-
-def sections(text: str, level: int) -> dict[str, str]:
-    """The parts of a text under headings of this level, by heading. A part ends at the next heading as high."""
-    higher = re.compile(rf"^(#{{1,{level}}}) +(.+)$", re.MULTILINE)
-    blank = _FENCE.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)  # a comment in a script is no heading
-    found = list(higher.finditer(blank))
-    ends = [match.start() for match in found[1:]] + [len(text)]
-    return {match[2]: text[match.end() : end] for match, end in zip(found, ends, strict=True) if len(match[1]) == level}
 
 
 def rows(text: str) -> Iterator[list[str]]:
@@ -112,41 +83,6 @@ PAGES = files("*.md")
 # The tour
 
 
-def environment(home: Path, **settings: str) -> dict[str, str]:
-    """The variables of a process that knows nothing of this machine's settings."""
-    hidden = {option.variable for option in TABLE} | {"CURL_HOME"}
-    kept = {name: value for name, value in os.environ.items() if name not in hidden and "proxy" not in name.lower()}
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    return {**kept, "PATH": path, "HOME": str(home), **settings}
-
-
-@contextmanager
-def serving(home: Path, *command: str) -> Iterator[str]:
-    """A server process; the address that it says it listens on."""
-    settings = {"JWT_SECRET": "a secret of the tests, 32 bytes or more", "PORT": "0", "DB_PATH": str(home / "vault.db")}
-    with (
-        (home / "stderr").open("wb") as errors,
-        processes.Popen(
-            [sys.executable, *command],
-            cwd=home,
-            env=environment(home, **settings),
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-        ) as process,
-    ):
-        watchdog = threading.Timer(PATIENCE, process.kill)
-        watchdog.start()
-        try:
-            assert process.stdout is not None
-            heard = next((match for line in process.stdout if (match := _LISTENS.match(line))), None)
-            assert heard is not None, (home / "stderr").read_text()
-            yield heard[1]
-        finally:
-            watchdog.cancel()
-            process.terminate()
-
-
 def steps(text: str) -> list[tuple[str, list[Any]]]:
     """The tour's blocks in order: what to paste, and the JSON values that the reader is shown as the answer."""
     found: list[tuple[str, list[Any]]] = []
@@ -159,37 +95,6 @@ def steps(text: str) -> list[tuple[str, list[Any]]]:
     return found
 
 
-def values(text: str) -> list[Any]:
-    """The JSON values in a text, one after the other."""
-    found, at, decoder = [], 0, json.JSONDecoder()
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        value, at = decoder.raw_decode(text, at)
-        found.append(value)
-    return found
-
-
-def differences(shown: Any, real: Any, where: str = "answer") -> list[str]:
-    """How an answer differs from what the document shows. There, … is any text, and a time is any time."""
-    if isinstance(shown, dict) and isinstance(real, dict) and shown.keys() == real.keys():
-        return [line for key in shown for line in differences(shown[key], real[key], f"{where}.{key}")]
-    if isinstance(shown, list) and isinstance(real, list) and len(shown) == len(real):
-        return [
-            line
-            for at, pair in enumerate(zip(shown, real, strict=True))
-            for line in differences(*pair, f"{where}[{at}]")
-        ]
-    if isinstance(shown, str) and isinstance(real, str):
-        alike = re.fullmatch(".+".join(map(re.escape, shown.split("…"))), real, re.DOTALL) is not None
-    elif type(shown) is type(real) is int and shown > A_TIME:
-        alike = real > A_TIME
-    else:
-        alike = type(shown) is type(real) and shown == real
-    return [] if alike else [f"{where} is {real!r}, the document shows {shown!r}"]
-
-
 def test_the_tour_runs_word_for_word(tmp_path: Path) -> None:
     """Pasted in order, the blocks of docs/tour.md succeed, and every response is the one that the page shows."""
     tour = steps(text_of("docs/tour.md"))
@@ -200,7 +105,7 @@ def test_the_tour_runs_word_for_word(tmp_path: Path) -> None:
         done = processes.run(
             ["bash", "tour.sh"],
             cwd=tmp_path,
-            env=environment(tmp_path),
+            env=isolated_environment(tmp_path),
             capture_output=True,
             text=True,
             timeout=PATIENCE,
@@ -305,7 +210,7 @@ def python(home: Path, *words: str, typed: str = "") -> str:
     done = processes.run(
         [sys.executable, *words],
         cwd=home,
-        env=environment(home),
+        env=isolated_environment(home),
         input=typed,
         capture_output=True,
         text=True,
@@ -324,7 +229,7 @@ def python(home: Path, *words: str, typed: str = "") -> str:
 def test_nothing_is_told_twice(page: Path) -> None:
     """A page has each heading once: of two, a reader would find either, and the tests below only the last."""
     for level in (2, 3):
-        blank = _FENCE.sub("", page.read_text("utf-8"))
+        blank = prose(page.read_text("utf-8"))
         found = re.findall(rf"^#{{{level}}} +(.+)$", blank, re.MULTILINE)
         if page.name != "CHANGELOG.md":
             assert len(found) == len(set(found)), found

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_architecture import SOURCE
+from tests.kit.project import SOURCE
 
 Graph = dict[str, set[str]]
 

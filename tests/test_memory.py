@@ -18,16 +18,10 @@ import pytest
 
 from strongroom.server import memory
 from tests.conftest import runs
+from tests.kit.servers.memory import LIMIT, resident
 from tests.kit.waiting import until_async
 
 COUNT = 100_000
-LIMIT = 32 * 1024 * 1024
-
-
-def resident(pid: int, field: str) -> int:
-    found = re.search(rf"{field}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
-    assert found is not None
-    return int(found[1]) * 1024
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")

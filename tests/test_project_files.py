@@ -13,10 +13,9 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.kit.project import ROOT, SOURCE
 from tests.kit.requirements import skip_or_fail
 
-ROOT = Path(__file__).parent.parent
-SOURCE = ROOT / "src" / "strongroom"
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 MAKEFILE = (ROOT / "Makefile").read_text("utf-8")

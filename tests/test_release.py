@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.project import ROOT
 from tests.kit.requirements import skip_or_fail
 from tests.kit.samples import LONG
 
-ROOT = Path(__file__).parent.parent
 PLANTED = "def test_planted() -> None:\n    assert {}\n"
 QUICK = """from tests.upgrade import wheels
 def test_planted() -> None:

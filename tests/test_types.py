@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.kit.project import ROOT
+
 MARK = "  # wrong"
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.person import Person
 from tests.contract.harness import Server
+from tests.kit.people.command_line_user import CommandLineUser
+from tests.kit.servers.named_server import named_server  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(scope="session")
@@ -29,27 +30,27 @@ def url(server: Server) -> str:
 
 
 @pytest.fixture
-def person(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Person]:
+def person(url: str, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[CommandLineUser]:
     """Somebody who has just registered."""
     marked = request.node.get_closest_marker("production_hashing") is not None
-    made = Person(tmp_path / "home", url, production_hashing=marked)
+    made = CommandLineUser(tmp_path / "home", url, production_hashing=marked)
     made.register()
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def ada(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Person]:
+def ada(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandLineUser]:
     """Somebody with an account that the tests of one file share."""
-    made = Person(tmp_path_factory.mktemp("ada") / "home", url)
+    made = CommandLineUser(tmp_path_factory.mktemp("ada") / "home", url)
     made.register()
     yield made
     made.close()
 
 
 @pytest.fixture
-def stranger(url: str, tmp_path: Path) -> Iterator[Person]:
+def stranger(url: str, tmp_path: Path) -> Iterator[CommandLineUser]:
     """Somebody who has not logged in here."""
-    made = Person(tmp_path / "home", url)
+    made = CommandLineUser(tmp_path / "home", url)
     yield made
     made.close()

@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from tests.agent.person import PASSWORD, Person
 from tests.items.corpora import zipped
 from tests.items.encrypted_exports import protected
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 from tests.kit.people.password_store import PasswordStore, needs_gpg
 from tests.kit.samples import LONG
 from tests.kit.waiting import until
@@ -67,7 +67,7 @@ def holding(folder: Path, canaries: list[str]) -> list[str]:
 
 
 @pytest.mark.production_hashing  # agents that are true starts hash so
-def test_no_secret_is_seen_outside(person: Person, tmp_path: Path) -> None:
+def test_no_secret_is_seen_outside(person: CommandLineUser, tmp_path: Path) -> None:
     """Secrets of many types (fifty in the soak), the master password, a token, by editor and by clipboard too."""
     canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(COUNT)]
     temporary, programs = tmp_path / "temporary", tmp_path / "programs"
@@ -179,7 +179,7 @@ FILES: dict[str, Callable[[list[str]], str | bytes]] = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_no_secret_of_an_importer_is_seen_outside(person: Person, tmp_path: Path, name: str) -> None:
+def test_no_secret_of_an_importer_is_seen_outside(person: CommandLineUser, tmp_path: Path, name: str) -> None:
     """Fifty in a file of each format: a dry run, the import and an export; also of what cannot be imported."""
     canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(50)]
     data = FILES[name](canaries)
@@ -191,7 +191,7 @@ def test_no_secret_of_an_importer_is_seen_outside(person: Person, tmp_path: Path
 
 
 @needs_gpg
-def test_no_secret_of_a_password_store_is_seen_outside(person: Person, tmp_path: Path) -> None:
+def test_no_secret_of_a_password_store_is_seen_outside(person: CommandLineUser, tmp_path: Path) -> None:
     """Fifty in the store of `pass`, in the first line, in a member or in the text; gpg is a process of its own."""
     canaries = [f"canary-{number:02}-{os.urandom(6).hex()}" for number in range(50)]
     store = PasswordStore(tmp_path)
@@ -205,7 +205,7 @@ def test_no_secret_of_a_password_store_is_seen_outside(person: Person, tmp_path:
     store.close()
 
 
-def imported(person: Person, temporary: Path, canaries: list[str], words: list[str], **more: str) -> None:
+def imported(person: CommandLineUser, temporary: Path, canaries: list[str], words: list[str], **more: str) -> None:
     """Import by a command, export all items, and look for the secrets meanwhile and afterwards."""
     temporary.mkdir()
     place = {"TMPDIR": str(temporary), "XDG_RUNTIME_DIR": str(temporary), "PYTHONNODEBUGRANGES": "1", **more}
@@ -236,7 +236,9 @@ def test_the_watch_can_see(tmp_path: Path) -> None:
     assert holding(tmp_path, ["canary-in-argv"]) == ["log"]
 
 
-def test_the_editors_file_is_private_and_wiped_when_the_command_is_ended(person: Person, tmp_path: Path) -> None:
+def test_the_editors_file_is_private_and_wiped_when_the_command_is_ended(
+    person: CommandLineUser, tmp_path: Path
+) -> None:
     """While the editor is open, only the owner can read the file; after a signal it is gone."""
     person.add("GitHub", "hunter2")
     editor, told = tmp_path / "editor", tmp_path / "told"

@@ -14,7 +14,7 @@ from typing import Self
 
 import pytest
 
-from tests.agent.person import Person
+from tests.kit.people.command_line_user import CommandLineUser
 from tests.kit.programs.debian_programs import FISH_FUNCTIONS, ZSH_FUNCTIONS, environment
 from tests.kit.requirements import needed
 from tests.kit.waiting import PATIENCE
@@ -22,12 +22,12 @@ from tests.kit.waiting import PATIENCE
 NAME = """My "bank" & co's $HOME"""
 
 
-def completed(person: Person, *words: str) -> list[str]:
+def completed(person: CommandLineUser, *words: str) -> list[str]:
     """What may stand in the place of the last word."""
     return person.said("completion", "--at", str(len(words)), "--", "strongroom", *words).splitlines()
 
 
-def test_what_may_follow(ada: Person) -> None:
+def test_what_may_follow(ada: CommandLineUser) -> None:
     """At each place what belongs there, in the spelling of the item."""
     ada.add("GitHub", "hunter2", "username=ada", "url=https://github.com")
     ada.add("Gitea", "hunter2")
@@ -44,7 +44,7 @@ def test_what_may_follow(ada: Person) -> None:
     assert completed(ada, "nothing", "") == []
 
 
-def test_a_locked_agent_stays_locked(person: Person) -> None:
+def test_a_locked_agent_stays_locked(person: CommandLineUser) -> None:
     """No prompt, no name, no failure."""
     person.add("GitHub", "hunter2")
     person.lock()
@@ -62,13 +62,13 @@ def programs(tmp_path: Path) -> Path:
     return program.parent
 
 
-def environment_of(person: Person, programs: Path, shell: Path | None = None) -> dict[str, str]:
+def environment_of(person: CommandLineUser, programs: Path, shell: Path | None = None) -> dict[str, str]:
     """The variables of a shell that finds the command."""
     found = person.environment() | ({} if shell is None else environment(shell))
     return found | {"PATH": f"{programs}:{os.environ['PATH']}", "LANG": "C.UTF-8", "TERM": "dumb"}
 
 
-def test_in_bash(ada: Person, programs: Path) -> None:
+def test_in_bash(ada: CommandLineUser, programs: Path) -> None:
     """A name with quotes and spaces comes out as one word that means itself."""
     ada.add(NAME, "hunter2")
     script = ada.said("completion", "bash")
@@ -81,7 +81,7 @@ def test_in_bash(ada: Person, programs: Path) -> None:
     assert echoed == NAME
 
 
-def test_in_zsh(ada: Person, programs: Path, tmp_path: Path) -> None:
+def test_in_zsh(ada: CommandLineUser, programs: Path, tmp_path: Path) -> None:
     """Typed in a terminal: the key Tab completes a command, a name that needs quotes, and a field of that item."""
     shell, functions = needed("zsh"), needed(ZSH_FUNCTIONS)
     ada.said("add", "login", NAME, "username=ada", "password=-", "--vault", "Zsh", "--create-vault", stdin="hunter2")
@@ -99,7 +99,7 @@ def test_in_zsh(ada: Person, programs: Path, tmp_path: Path) -> None:
         typing.type("\x01printf '<%s>' \n", f"<strongroom><get><Zsh/{NAME}><username>")
 
 
-def test_in_fish(ada: Person, programs: Path, tmp_path: Path) -> None:
+def test_in_fish(ada: CommandLineUser, programs: Path, tmp_path: Path) -> None:
     """What fish offers: a command, a name, a field of an item whose name needs quotes; files where nothing fits."""
     shell, functions = needed("fish"), needed(FISH_FUNCTIONS)
     ada.said("add", "login", NAME, "username=ada", "password=-", "--vault", "Fish", "--create-vault", stdin="hunter2")

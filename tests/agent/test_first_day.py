@@ -4,38 +4,17 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.agent.person import PASSWORD, Person
-from tests.agent.terminals import PROMPT, Terminal, open_terminal
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
+from tests.kit.terminals.shell_terminal import PROMPT, ShellTerminal, at_terminal
 
 NEW_PASSWORD = "another horse another battery"
 
 
-@contextmanager
-def at_terminal(person: Person, **more: str) -> Iterator[Terminal]:
-    """The person at their terminal, with `strongroom` in the path."""
-    folder = person.home.parent
-    program = folder / "bin" / "strongroom"
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m strongroom "$@"\n')
-    program.chmod(0o755)
-    variables = person.environment(**more)
-    variables["PATH"] = f"{program.parent}:{variables['PATH']}"
-    terminal = open_terminal(folder, variables)
-    try:
-        yield terminal
-    finally:
-        terminal.close()
-
-
-def typed(terminal: Terminal, command: str, *replies: tuple[str, str], then: str) -> str:
+def typed(terminal: ShellTerminal, command: str, *replies: tuple[str, str], then: str) -> str:
     """Type a command, reply to each of its prompts, and wait for what it says at the end."""
     terminal.type(command)
     shown = ""
@@ -47,7 +26,7 @@ def typed(terminal: Terminal, command: str, *replies: tuple[str, str], then: str
 
 def test_a_first_day(url: str, tmp_path: Path) -> None:
     """Register, keep the recovery key, add, import, read, lock, unlock by reading, edit, change password, recover."""
-    person = Person(tmp_path / "one" / "home", url)
+    person = CommandLineUser(tmp_path / "one" / "home", url)
     editor = tmp_path / "editor"
     editor.write_text("#!/bin/sh\nsed -i 's/hunter2/hunter3/' \"$1\"\n")
     editor.chmod(0o755)
@@ -96,7 +75,7 @@ def test_a_first_day(url: str, tmp_path: Path) -> None:
         typed(terminal, "strongroom unlock", ("Master password of", PASSWORD), then="The password is wrong")
         typed(terminal, "strongroom unlock", ("Master password of", NEW_PASSWORD), then="Unlocked;")
         typed(terminal, "strongroom logout", then="Logged out;")
-    other = Person(tmp_path / "two" / "home", url, person.email)
+    other = CommandLineUser(tmp_path / "two" / "home", url, person.email)
     with at_terminal(other) as terminal:  # another device, and the password is forgotten
         typed(
             terminal,
@@ -112,7 +91,7 @@ def test_a_first_day(url: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.production_hashing  # agents that are true starts hash so
-def test_prompts_come_at_the_terminal_and_not_from_a_pipe(person: Person) -> None:
+def test_prompts_come_at_the_terminal_and_not_from_a_pipe(person: CommandLineUser) -> None:
     """With standard input and output redirected, the password is still asked for at the terminal and nowhere else."""
     person.add("GitHub", "hunter2")
     person.lock()

@@ -12,12 +12,12 @@ import pytest
 
 from strongroom.agent.protocol import Failed
 from strongroom.agent.secrets import open_secrets
-from tests.agent.person import PASSWORD, Person
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 
 SECRET = "JBSWY3DPEHPK3PXP"
 
 
-def test_a_login_is_added_found_read_and_changed(ada: Person) -> None:
+def test_a_login_is_added_found_read_and_changed(ada: CommandLineUser) -> None:
     """The names in many spellings; a secret comes by standard input; a change is one version more."""
     ada.add("GitHub", "hunter2", "username=ada", "url=https://github.com", "tags=work,code")
     assert ada.said("get", "GitHub") == "hunter2\n"
@@ -39,7 +39,7 @@ def test_a_login_is_added_found_read_and_changed(ada: Person) -> None:
     assert ada.said("get", "GitHub") == "hunter3\n"
 
 
-def test_what_is_not_there_or_ambiguous_has_its_own_exit_code(ada: Person) -> None:
+def test_what_is_not_there_or_ambiguous_has_its_own_exit_code(ada: CommandLineUser) -> None:
     """3 for what is not there, 7 for several, 2 for a reference that is none."""
     ada.add("Twice", "one")
     ada.add("Twice", "two")
@@ -51,7 +51,7 @@ def test_what_is_not_there_or_ambiguous_has_its_own_exit_code(ada: Person) -> No
 
 
 @pytest.mark.parametrize("word", ["password=hunter2", "totp=JBSWY3DPEHPK3PXP"])
-def test_a_secret_on_the_command_line_is_refused(ada: Person, word: str) -> None:
+def test_a_secret_on_the_command_line_is_refused(ada: CommandLineUser, word: str) -> None:
     """Others can see a command line: the sentence says how it is done, and nothing is written."""
     done = ada.run("add", "login", "typed", word)
     assert done.returncode == 2
@@ -61,14 +61,14 @@ def test_a_secret_on_the_command_line_is_refused(ada: Person, word: str) -> None
 
 
 @pytest.mark.parametrize("words", [("unlock", "--password", "hunter2"), ("login", "--password", "hunter2")])
-def test_the_master_password_is_never_an_argument(ada: Person, words: tuple[str, ...]) -> None:
+def test_the_master_password_is_never_an_argument(ada: CommandLineUser, words: tuple[str, ...]) -> None:
     """Only `-` is taken, for standard input; what comes by that is not used in the place of an argument."""
     done = ada.run(*words, stdin=f"{PASSWORD}\n")
     assert done.returncode == 2
     assert "hunter2" not in done.stderr
 
 
-def test_a_deleted_item_and_an_old_version_come_back(ada: Person) -> None:
+def test_a_deleted_item_and_an_old_version_come_back(ada: CommandLineUser) -> None:
     """`rm` asks first; `restore` with a reference is about items, and with a file about backups."""
     ada.add("Bank", "first")
     assert ada.run("rm", "Bank").returncode == 4
@@ -87,7 +87,7 @@ def test_a_deleted_item_and_an_old_version_come_back(ada: Person) -> None:
     assert "backup" in ada.run("restore", "--help").stdout
 
 
-def test_one_time_codes(ada: Person) -> None:
+def test_one_time_codes(ada: CommandLineUser) -> None:
     """The code is a field, and `totp` says for how long it is good."""
     ada.said("add", "totp", "Codes", "totp=-", stdin=SECRET)
     told = ada.json("totp", "Codes")
@@ -96,7 +96,7 @@ def test_one_time_codes(ada: Person) -> None:
     assert ada.said("get", "Codes", "code").strip() in {told["code"], ada.json("totp", "Codes")["code"]}
 
 
-def test_a_file_goes_in_and_out_unchanged(ada: Person, tmp_path: Path) -> None:
+def test_a_file_goes_in_and_out_unchanged(ada: CommandLineUser, tmp_path: Path) -> None:
     """Bytes that are no text; the new file is for its owner alone, and nothing is replaced."""
     content = bytes(range(256)) * 10
     (tmp_path / "key.bin").write_bytes(content)
@@ -108,7 +108,7 @@ def test_a_file_goes_in_and_out_unchanged(ada: Person, tmp_path: Path) -> None:
     assert ada.run("get", "Key", "--output", str(out)).returncode == 2
 
 
-def test_an_item_comes_as_json_by_standard_input(ada: Person) -> None:
+def test_an_item_comes_as_json_by_standard_input(ada: CommandLineUser) -> None:
     """Whole, members of other programs included; what does not fit is refused without showing a value."""
     raw = {"type": "secret", "title": "Whole", "value": "deep", "future": {"kept": True}}
     ada.said("add", "-", stdin=json.dumps(raw))
@@ -118,11 +118,11 @@ def test_an_item_comes_as_json_by_standard_input(ada: Person) -> None:
     assert "canary" not in done.stderr
 
 
-def test_a_machine_reads_with_a_token_and_no_agent(ada: Person, tmp_path: Path) -> None:
+def test_a_machine_reads_with_a_token_and_no_agent(ada: CommandLineUser, tmp_path: Path) -> None:
     """The token in a variable or in a file of its owner; it opens its vault, and nothing is asked of the agent."""
     ada.add("Deploy", "s3cret", "username=bot")
     token = ada.said("share-token", "Personal", "--name", "ci").strip()
-    machine = Person(tmp_path / "machine", ada.url)
+    machine = CommandLineUser(tmp_path / "machine", ada.url)
     variables = {"STRONGROOM_TOKEN": token, "STRONGROOM_URL": ada.url}
     assert machine.said("get", "sr://Personal/Deploy", **variables) == "s3cret\n"
     assert machine.said("get", "Deploy", "username", **variables) == "bot\n"
@@ -140,7 +140,7 @@ def test_a_machine_reads_with_a_token_and_no_agent(ada: Person, tmp_path: Path) 
     assert machine.run("get", "Deploy", **variables).returncode == 6
 
 
-def test_programs_read_through_one_function(ada: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_programs_read_through_one_function(ada: CommandLineUser, monkeypatch: pytest.MonkeyPatch) -> None:
     """`open_secrets` gives items without values and the values of references, from the agent."""
     ada.add("Program", "v4lue")
     monkeypatch.setenv("STRONGROOM_HOME", str(ada.home))
@@ -156,7 +156,7 @@ def test_programs_read_through_one_function(ada: Person, monkeypatch: pytest.Mon
         assert failed.value.code == "field_not_found"
 
 
-def test_secrets_are_generated(ada: Person) -> None:
+def test_secrets_are_generated(ada: CommandLineUser) -> None:
     """With their strength; an item can have a new one at once, and nobody types it."""
     told = ada.json("generate", "--length", "30")
     assert len(told["value"]) == 30
@@ -172,7 +172,7 @@ def test_secrets_are_generated(ada: Person) -> None:
     assert ada.run("add", "card", "Card", "--generate").returncode == 2
 
 
-def test_a_name_with_a_vault_means_that_vault(person: Person) -> None:
+def test_a_name_with_a_vault_means_that_vault(person: CommandLineUser) -> None:
     """Not an item of another vault that has the whole for its title: who may write there could put one in the way."""
     person.said("add", "login", "Mine", "password=-", "--vault", "Alpha", "--create-vault", stdin="right")
     person.said("add", "login", "Alpha/Mine", "password=-", "--vault", "Beta", "--create-vault", stdin="planted")
@@ -183,7 +183,7 @@ def test_a_name_with_a_vault_means_that_vault(person: Person) -> None:
     assert person.said("get", "Alpha/Other") == "of beta\n"
 
 
-def test_the_command_that_brings_an_item_back_can_be_pasted(ada: Person) -> None:
+def test_the_command_that_brings_an_item_back_can_be_pasted(ada: CommandLineUser) -> None:
     """A title is no part of the shell's language."""
     title = "x';echo$IFS'pasted';'"
     ada.add(title, "hunter2")
@@ -195,7 +195,7 @@ def test_the_command_that_brings_an_item_back_can_be_pasted(ada: Person) -> None
     assert ada.said("get", title) == "hunter2\n"
 
 
-def test_names_do_not_control_the_terminal(ada: Person) -> None:
+def test_names_do_not_control_the_terminal(ada: CommandLineUser) -> None:
     """Neither in JSON nor in a sentence: signs that move the cursor or turn the text are not printed."""
     item: dict[str, Any] = {"type": "note", "title": "Odd \x9b2J\x1b[2J\u202e", "notes": "n"}
     item["fields"] = [{"label": "a\x9b", "value": "1"}, {"label": "A\x9b", "value": "2"}]
@@ -207,14 +207,14 @@ def test_names_do_not_control_the_terminal(ada: Person) -> None:
     assert json.loads(ada.said("get", uid, "--json"))["item"]["title"] == item["title"]
 
 
-def test_a_password_in_other_capitals_is_the_password(ada: Person) -> None:
+def test_a_password_in_other_capitals_is_the_password(ada: CommandLineUser) -> None:
     """It is refused on the command line, and set by standard input."""
     assert ada.run("add", "login", "Capitals", "Password=hunter2").returncode == 2
     ada.said("add", "login", "Capitals", "PASSWORD=-", stdin="hunter2")
     assert ada.said("get", "Capitals") == "hunter2\n"
 
 
-def test_a_proxys_password_is_no_argument(ada: Person) -> None:
+def test_a_proxys_password_is_no_argument(ada: CommandLineUser) -> None:
     """It would stand in the list of processes, and in the settings."""
     done = ada.run("login", "--proxy", "http://user:secret@proxy.example.com:3128")
     assert done.returncode == 2

@@ -11,8 +11,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.agent.person import PASSWORD, Person, alive
 from tests.contract.harness import Server
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
+from tests.kit.programs.process_state import alive
 from tests.kit.waiting import until
 
 _AT_ONCE = 10.0  # seconds on a busy machine; what holds the agent up in these tests takes 30 or more
@@ -29,7 +30,7 @@ def hanging(server: Server) -> Iterator[None]:
         server.process.send_signal(signal.SIGCONT)
 
 
-def asked(person: Person, **request: str) -> socket.socket:
+def asked(person: CommandLineUser, **request: str) -> socket.socket:
     """A connection that has sent a request, and does not read the response."""
     connected = socket.socket(socket.AF_UNIX)
     connected.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -38,7 +39,7 @@ def asked(person: Person, **request: str) -> socket.socket:
     return connected
 
 
-def locked_at_once(person: Person, pid: int) -> None:
+def locked_at_once(person: CommandLineUser, pid: int) -> None:
     """Lock; the agent must end at once."""
     began = time.monotonic()
     with asked(person, operation="lock") as connected:
@@ -48,7 +49,7 @@ def locked_at_once(person: Person, pid: int) -> None:
     assert person.run("get", "Long").returncode == 5
 
 
-def test_lock_does_not_wait_for_a_server_that_hangs(person: Person, server: Server) -> None:
+def test_lock_does_not_wait_for_a_server_that_hangs(person: CommandLineUser, server: Server) -> None:
     """While every thread for the network waits for it, with syncs, a change of the password, and an unlock behind."""
     with hanging(server), ExitStack() as stack:
         for _ in range(_BUSY):
@@ -58,7 +59,7 @@ def test_lock_does_not_wait_for_a_server_that_hangs(person: Person, server: Serv
         locked_at_once(person, person.pid)
 
 
-def test_lock_does_not_wait_for_an_unlock(person: Person) -> None:
+def test_lock_does_not_wait_for_an_unlock(person: CommandLineUser) -> None:
     """While passwords are derived on every thread for it."""
     with ExitStack() as stack:
         for _ in range(_BUSY):
@@ -66,7 +67,7 @@ def test_lock_does_not_wait_for_an_unlock(person: Person) -> None:
         locked_at_once(person, person.pid)
 
 
-def test_lock_does_not_wait_for_commands_that_do_not_read(person: Person) -> None:
+def test_lock_does_not_wait_for_commands_that_do_not_read(person: CommandLineUser) -> None:
     """While every thread for requests without a server waits for somebody to take a long response."""
     person.said("add", "note", "Long", stdin="x" * 1_000_000)
     pid = person.pid

@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.person import PASSWORD, STRONGROOM, Person
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
+from tests.kit.programs.command_line import STRONGROOM
 
 TITLE = "Gr\u00fc\u00dfe \u65e5\u672c \U0001f511"
 FULL = "strongroom: The output cannot be written: No space left on device.\n"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _items(ada: Person) -> None:
+def _items(ada: CommandLineUser) -> None:
     ada.add("GitHub", "hunter2")
     ada.add(TITLE, "p\u00e4ss")
 
@@ -30,7 +31,7 @@ def _items(ada: Person) -> None:
     ],
     ids=" ".join,
 )
-def test_a_full_disk_is_told(ada: Person, words: list[str]) -> None:
+def test_a_full_disk_is_told(ada: CommandLineUser, words: list[str]) -> None:
     """With the exit code 1, and in one sentence, whether Python buffers what is written or not."""
     for unbuffered in ("", "1"):
         environment = ada.environment(PYTHONUNBUFFERED=unbuffered)
@@ -42,7 +43,7 @@ def test_a_full_disk_is_told(ada: Person, words: list[str]) -> None:
 
 
 @pytest.mark.production_hashing  # the agent is a true start, with a limit of its own
-def test_a_full_disk_of_the_account_is_told(person: Person) -> None:
+def test_a_full_disk_of_the_account_is_told(person: CommandLineUser) -> None:
     """A change that cannot be stored: in a sentence, and what is there can still be read."""
     person.add("Kept", "hunter2")
     person.lock()
@@ -59,7 +60,7 @@ def test_a_full_disk_of_the_account_is_told(person: Person) -> None:
     person.add("Small", "fits")
 
 
-def test_what_is_no_title_and_no_store_is_refused(ada: Person, tmp_path: Path) -> None:
+def test_what_is_no_title_and_no_store_is_refused(ada: CommandLineUser, tmp_path: Path) -> None:
     """A title of spaces, a directory without entries, and a server that is named as no server can be."""
     done = ada.run("add", "login", "  ", "password=-", stdin="x")
     assert (done.returncode, done.stderr) == (2, "strongroom: An item needs a title.\n")
@@ -69,7 +70,7 @@ def test_what_is_no_title_and_no_store_is_refused(ada: Person, tmp_path: Path) -
         2,
         f"strongroom: {tmp_path} is not a directory of pass: it has no entries.\n",
     )
-    stranger = Person(tmp_path / "other" / "home", "http://vault.example.com")
+    stranger = CommandLineUser(tmp_path / "other" / "home", "http://vault.example.com")
     done = stranger.run("login", "a@b.example", "--server", stranger.url, "--password", "-", stdin="x\n")
     told = (
         "The server's address must begin with https://, or the connection can be read on its way; --insecure allows it."
@@ -78,7 +79,7 @@ def test_what_is_no_title_and_no_store_is_refused(ada: Person, tmp_path: Path) -
     stranger.close()
 
 
-def test_an_encoding_without_some_characters(ada: Person) -> None:
+def test_an_encoding_without_some_characters(ada: CommandLineUser) -> None:
     """Titles are shown with escapes, JSON stays JSON, and a value is in UTF-8 in any case."""
 
     def said(*words: str) -> bytes:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from strongroom.cli import exit_codes
 from strongroom.cli.commands import PEOPLE
-from tests.agent.person import PASSWORD, Person
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 from tests.kit.waiting import PATIENCE
 
 PAGE = Path(__file__).parents[2] / "docs" / "command-line.md"
@@ -58,7 +58,7 @@ def typed(script: str, folder: Path, environment: dict[str, str]) -> tuple[int, 
 
 def test_the_page_works_word_for_word(url: str, tmp_path: Path) -> None:
     """Every block, in order, in one folder: for people, for scripts, for CI."""
-    person = Person(tmp_path / "home", url)
+    person = CommandLineUser(tmp_path / "home", url)
     program = tmp_path / "bin" / "strongroom"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m strongroom "$@"\n')

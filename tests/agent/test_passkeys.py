@@ -10,13 +10,12 @@ from fido2.hid import CtapHidDevice
 
 from strongroom.client import Client, SecurityKey
 from strongroom.items import Login
-from tests.agent.person import PASSWORD, Person
-from tests.agent.test_first_day import at_terminal
-from tests.client.test_passkeys import named_server  # noqa: F401
 from tests.contract.harness import Server
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 from tests.kit.people.soft_ctap_device import SoftCtapDevice
+from tests.kit.project import ROOT
+from tests.kit.terminals.shell_terminal import at_terminal
 
-ROOT = Path(__file__).parents[2]
 PIN = "4711-pin"
 # The agent is a process of its own: the key is plugged in there, before its library is asked for keys.
 PLUG = """
@@ -29,15 +28,15 @@ CtapHidDevice.list_devices = classmethod(lambda cls: iter([SoftCtapDevice.load(p
 
 
 @pytest.fixture
-def owner(named_server: Server, tmp_path: Path) -> Iterator[Person]:  # noqa: F811
+def owner(named_server: Server, tmp_path: Path) -> Iterator[CommandLineUser]:
     """Somebody without an agent, whose account a key opens that is not plugged in yet."""
-    made = Person(tmp_path / "home", f"http://localhost:{named_server.port}", production_hashing=True)
+    made = CommandLineUser(tmp_path / "home", f"http://localhost:{named_server.port}", production_hashing=True)
     yield made
     made.close()
 
 
 @pytest.mark.production_hashing  # the agent hashes so, and this process must get the same
-def test_a_passkey_opens_the_account(owner: Person, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_passkey_opens_the_account(owner: CommandLineUser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No key, a wrong PIN, the right one: no password is asked for, and the items are there."""
     device, saved = SoftCtapDevice(PIN), tmp_path / "key"
     monkeypatch.setattr(CtapHidDevice, "list_devices", classmethod(lambda _cls: iter([device])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from tests.agent.person import Person
+from tests.kit.people.command_line_user import CommandLineUser
 
 ALLOWED = {"__future__", "_ctypes", "_socket", "resource"}  # the middle one and the last: no dump of its memory
 PROGRAM = """
@@ -17,7 +17,7 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
-def test_a_get_loads_nothing_but_a_socket(ada: Person) -> None:
+def test_a_get_loads_nothing_but_a_socket(ada: CommandLineUser) -> None:
     """Neither argparse, json, re, socket, typing nor a part of the client: only modules of the agent's connection."""
     ada.add("GitHub", "hunter2")
     done = subprocess.run(
@@ -30,7 +30,7 @@ def test_a_get_loads_nothing_but_a_socket(ada: Person) -> None:
     assert len(loaded.split()) < 15
 
 
-def test_a_value_that_needs_escapes_is_the_same(ada: Person) -> None:
+def test_a_value_that_needs_escapes_is_the_same(ada: CommandLineUser) -> None:
     """Quotes, backslashes, line ends and letters of other languages come out as they went in."""
     for number, value in enumerate(['a"b', "a\\b", "a\nb", "ä\u2028é😀", '{"result":"x"}', "\u0001"]):
         ada.add(f"Odd {number}", value)

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from strongroom.client import Client
-from tests.agent.person import PASSWORD, Person
-from tests.agent.test_first_day import at_terminal
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 from tests.kit.people.one_time_codes import code
+from tests.kit.terminals.shell_terminal import at_terminal
 
 
 @pytest.mark.production_hashing  # the agent hashes so, and this process must get the same
-def test_a_code_is_asked_for_once_and_not_at_every_unlock(person: Person, tmp_path: Path) -> None:
+def test_a_code_is_asked_for_once_and_not_at_every_unlock(person: CommandLineUser, tmp_path: Path) -> None:
     """A login asks for it; unlocking goes on with that session, until it is ended from another device."""
     with Client(person.url) as client:
         client.login(person.email, PASSWORD)
         secret = client.second_factor.enrol(PASSWORD).secret
         spare, last, *_ = client.second_factor.confirm(code(secret, time.time_ns() // 1_000_000))
-        other = Person(tmp_path / "second" / "home", person.url, person.email, production_hashing=True)
+        other = CommandLineUser(tmp_path / "second" / "home", person.url, person.email, production_hashing=True)
         done = other.run("login", other.email, "--server", other.url, "--password", "-", stdin=f"{PASSWORD}\n")
         assert done.returncode == 6
         with at_terminal(other) as terminal:

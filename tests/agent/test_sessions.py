@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.person import PASSWORD, Person, alive
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
+from tests.kit.programs.process_state import alive
 from tests.kit.waiting import until
 
 
-def test_a_lock_ends_the_agent_and_forgets_everything(person: Person) -> None:
+def test_a_lock_ends_the_agent_and_forgets_everything(person: CommandLineUser) -> None:
     """After `lock` there is no process that could have a key; the password opens it again, a wrong one does not."""
     person.add("GitHub", "hunter2")
     pid = person.pid
@@ -29,7 +30,7 @@ def test_a_lock_ends_the_agent_and_forgets_everything(person: Person) -> None:
     assert person.pid != pid
 
 
-def test_it_locks_when_unused(person: Person) -> None:
+def test_it_locks_when_unused(person: CommandLineUser) -> None:
     """After the time that was asked for, and not before; `status` is no use."""
     person.unlock("--lock-after", "1s")
     pid = person.pid
@@ -37,7 +38,7 @@ def test_it_locks_when_unused(person: Person) -> None:
     assert person.json("status")["locked"] is True
 
 
-def test_without_a_server_everything_but_a_first_login_works(person: Person, tmp_path: Path) -> None:
+def test_without_a_server_everything_but_a_first_login_works(person: CommandLineUser, tmp_path: Path) -> None:
     """Unlock, read and write from the replica; the server's absence is said by sync, with its exit code."""
     person.add("Before", "one")
     person.said("sync")
@@ -55,13 +56,13 @@ def test_without_a_server_everything_but_a_first_login_works(person: Person, tmp
     person.unlock()
     person.said("sync")
     assert person.json("status")["pending"] == 0
-    other = Person(tmp_path / "second", person.url, person.email)
+    other = CommandLineUser(tmp_path / "second", person.url, person.email)
     other.login()
     assert other.said("get", "Offline") == "two\n"
     other.close()
 
 
-def test_a_second_login_is_the_same_and_another_account_is_refused(person: Person) -> None:
+def test_a_second_login_is_the_same_and_another_account_is_refused(person: CommandLineUser) -> None:
     """Nothing is lost by logging in twice; two accounts need two homes."""
     person.add("GitHub", "hunter2")
     person.login()
@@ -77,7 +78,7 @@ def test_a_second_login_is_the_same_and_another_account_is_refused(person: Perso
     assert "Nobody is logged in" in person.said("status")
 
 
-def test_a_forgotten_password_does_not_keep_the_copy_on_the_device(person: Person) -> None:
+def test_a_forgotten_password_does_not_keep_the_copy_on_the_device(person: CommandLineUser) -> None:
     """`logout --force` deletes it without the keys, and says that the session is still open on the server."""
     person.lock()
     assert person.run("logout").returncode == 5
@@ -85,14 +86,14 @@ def test_a_forgotten_password_does_not_keep_the_copy_on_the_device(person: Perso
     assert sorted(path.name for path in person.home.iterdir()) == ["agent.lock", "agent.log"]
 
 
-def test_files_are_for_their_owner_alone(person: Person) -> None:
+def test_files_are_for_their_owner_alone(person: CommandLineUser) -> None:
     """The folder, and everything in it."""
     assert stat.S_IMODE(person.home.stat().st_mode) == 0o700
     for path in person.home.iterdir():
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path.name
 
 
-def test_a_first_use_says_what_to_do(stranger: Person) -> None:
+def test_a_first_use_says_what_to_do(stranger: CommandLineUser) -> None:
     """Every command says to log in, with the exit code for it; and `status` is no failure."""
     for words in (["list"], ["get", "x"], ["sync"], ["unlock", "--password", "-"]):
         done = stranger.run(*words, stdin="x\n")
@@ -101,11 +102,11 @@ def test_a_first_use_says_what_to_do(stranger: Person) -> None:
     assert stranger.run("status").returncode == 0
 
 
-def test_a_conflict_is_shown_and_decided(person: Person, tmp_path: Path) -> None:
+def test_a_conflict_is_shown_and_decided(person: CommandLineUser, tmp_path: Path) -> None:
     """Both sides are kept until one is chosen; the list names the fields, and shows no value."""
     person.add("Shared", "base")
     person.said("sync")
-    other = Person(tmp_path / "second", person.url, person.email)
+    other = CommandLineUser(tmp_path / "second", person.url, person.email)
     other.login()
     other.said("edit", "Shared", "password=-", stdin="theirs-canary")
     settings = person.home / "account.json"
@@ -151,7 +152,7 @@ process.serve(lambda: None)
 
 
 @pytest.mark.production_hashing  # agents that are true starts hash so
-def test_a_clock_that_is_set_does_not_move_the_lock(person: Person, tmp_path: Path) -> None:
+def test_a_clock_that_is_set_does_not_move_the_lock(person: CommandLineUser, tmp_path: Path) -> None:
     """Set an hour on, it does not lock early; set an hour back, it still locks when unused, and changes are sent."""
     person.add("GitHub", "hunter2")
     person.said("sync")
@@ -173,7 +174,7 @@ def test_a_clock_that_is_set_does_not_move_the_lock(person: Person, tmp_path: Pa
 
 
 @pytest.mark.production_hashing  # agents that are true starts hash so
-def test_it_locks_when_the_machine_was_asleep(person: Person, tmp_path: Path) -> None:
+def test_it_locks_when_the_machine_was_asleep(person: CommandLineUser, tmp_path: Path) -> None:
     """The clock of this test says how long: a moment is no sleep, and some seconds are."""
     person.add("GitHub", "hunter2")
     person.lock()

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.person import PASSWORD, Person, alive
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 from tests.kit.programs import processes
 from tests.kit.programs.other_user import NOBODY, as_root, public_folder
+from tests.kit.programs.process_state import alive
 from tests.kit.programs.processes import TRUE_AGENT
 from tests.kit.samples import LONG
 from tests.kit.waiting import until
@@ -29,10 +30,10 @@ STATUS = b'{"protocol":"1","operation":"status"}\n'
 
 
 @pytest.fixture
-def public(url: str) -> Iterator[Person]:
+def public(url: str) -> Iterator[CommandLineUser]:
     """Somebody whose home lies where other users can look for it."""
     with public_folder() as folder:
-        made = Person(folder / "home", url)
+        made = CommandLineUser(folder / "home", url)
         made.register()
         yield made
         made.close()
@@ -89,7 +90,7 @@ def listens(place: Path) -> bytes:
 
 
 @as_root
-def test_another_user_gets_nothing(public: Person) -> None:
+def test_another_user_gets_nothing(public: CommandLineUser) -> None:
     """Neither past the folder, nor where somebody has opened folder and socket to all: the peer is checked."""
     place = public.home / "agent.sock"
     assert stat.S_IMODE(place.stat().st_mode) == 0o600
@@ -113,7 +114,7 @@ def test_nothing_is_sent_to_another_users_socket(url: str) -> None:
         shared = folder / "shared"
         shared.mkdir()
         shared.chmod(0o777)
-        person = Person(folder / "home", url)
+        person = CommandLineUser(folder / "home", url)
         person.home.mkdir(mode=0o700)
         (person.home / "agent.sock").symlink_to(shared / "evil")
         with as_nobody(lambda: listens(shared / "evil")) as told:
@@ -123,7 +124,7 @@ def test_nothing_is_sent_to_another_users_socket(url: str) -> None:
             assert told() == "b''"
 
 
-def test_a_folder_that_is_a_link_is_refused(stranger: Person, tmp_path: Path) -> None:
+def test_a_folder_that_is_a_link_is_refused(stranger: CommandLineUser, tmp_path: Path) -> None:
     """Its owner could be anybody."""
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     stranger.home.symlink_to(tmp_path / "elsewhere")
@@ -134,7 +135,7 @@ def test_a_folder_that_is_a_link_is_refused(stranger: Person, tmp_path: Path) ->
 
 
 @as_root
-def test_a_folder_of_another_user_is_refused(stranger: Person) -> None:
+def test_a_folder_of_another_user_is_refused(stranger: CommandLineUser) -> None:
     """What lies in it is theirs."""
     stranger.home.mkdir(mode=0o700)
     os.chown(stranger.home, NOBODY, NOBODY)
@@ -143,7 +144,7 @@ def test_a_folder_of_another_user_is_refused(stranger: Person) -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "link", "folder"])
-def test_what_is_no_socket_is_not_replaced(person: Person, kind: str, tmp_path: Path) -> None:
+def test_what_is_no_socket_is_not_replaced(person: CommandLineUser, kind: str, tmp_path: Path) -> None:
     """A sentence says what is in the way, and it stays as it is."""
     person.lock()
     place, other = person.home / "agent.sock", tmp_path / "other"
@@ -161,14 +162,14 @@ def test_what_is_no_socket_is_not_replaced(person: Person, kind: str, tmp_path: 
     place.rmdir() if kind == "folder" else place.unlink()
 
 
-def test_a_command_of_another_release_can_lock(person: Person) -> None:
+def test_a_command_of_another_release_can_lock(person: CommandLineUser) -> None:
     """Whatever its protocol: that is how somebody gets rid of an agent that is older than their command."""
     pid = person.pid
     assert sent(person.home / "agent.sock", b'{"protocol":"0","operation":"lock"}\n') == b""
     until(lambda: not alive(pid), "the end of the agent")
 
 
-def test_a_killed_agent_leaves_nothing_in_the_way(person: Person) -> None:
+def test_a_killed_agent_leaves_nothing_in_the_way(person: CommandLineUser) -> None:
     """Its socket and its lock stay in the folder: it is locked, and the next one takes their place."""
     person.add("GitHub", "hunter2")
     os.kill(pid := person.pid, signal.SIGKILL)
@@ -179,7 +180,7 @@ def test_a_killed_agent_leaves_nothing_in_the_way(person: Person) -> None:
     assert person.said("get", "GitHub") == "hunter2\n"
 
 
-def test_two_starts_at_once_make_one_agent(person: Person) -> None:
+def test_two_starts_at_once_make_one_agent(person: CommandLineUser) -> None:
     """Both commands succeed, and one process serves."""
     person.lock()
     command = [sys.executable, "-m", "strongroom", "unlock", "--password", "-"]
@@ -193,7 +194,7 @@ def test_two_starts_at_once_make_one_agent(person: Person) -> None:
     assert person.json("status")["locked"] is False
 
 
-def test_a_start_waits_for_an_agent_that_begins_or_ends(person: Person) -> None:
+def test_a_start_waits_for_an_agent_that_begins_or_ends(person: CommandLineUser) -> None:
     """One that has the lock and does not listen yet, or no more: the command goes on when that one is gone."""
     person.lock()
     place = person.home / "agent.lock"
@@ -228,7 +229,7 @@ def opened_elsewhere(place: Path) -> bool:
 
 @pytest.mark.production_hashing  # agents that are true starts hash so
 @pytest.mark.parametrize("descriptors", [None, 200])
-def test_a_thousand_connections_keep_nobody_out(person: Person, descriptors: int | None) -> None:
+def test_a_thousand_connections_keep_nobody_out(person: CommandLineUser, descriptors: int | None) -> None:
     """Silent connections cost little; where descriptors are few, the oldest go first; a command is served meanwhile."""
     person.add("GitHub", "hunter2")
     person.lock()
@@ -278,7 +279,7 @@ def test_a_thousand_connections_keep_nobody_out(person: Person, descriptors: int
         b'{"protocol":"2","operation":"get","item":"canary"}\n',
     ],
 )
-def test_a_bad_request_is_a_sentence(ada: Person, line: bytes) -> None:
+def test_a_bad_request_is_a_sentence(ada: CommandLineUser, line: bytes) -> None:
     """And neither the end of the agent, nor a traceback, nor a copy of what was sent."""
     told = json.loads(sent(ada.home / "agent.sock", line))
     assert told["error"]["code"] in {"invalid", "protocol"}
@@ -286,7 +287,7 @@ def test_a_bad_request_is_a_sentence(ada: Person, line: bytes) -> None:
     assert "result" in json.loads(sent(ada.home / "agent.sock", STATUS))
 
 
-def test_a_change_that_was_made_meanwhile_is_not_overwritten(ada: Person) -> None:
+def test_a_change_that_was_made_meanwhile_is_not_overwritten(ada: CommandLineUser) -> None:
     """What was read is named by its proof: with the proof of before, nothing is written."""
     ada.add("Raced", "first")
     seen = ada.json("get", "Raced")
@@ -297,7 +298,7 @@ def test_a_change_that_was_made_meanwhile_is_not_overwritten(ada: Person) -> Non
     assert ada.said("get", "Raced") == "second\n"
 
 
-def test_a_change_without_a_reply_is_not_made_twice(person: Person) -> None:
+def test_a_change_without_a_reply_is_not_made_twice(person: CommandLineUser) -> None:
     """An agent that ends before it replies may have made the change: the command says so, and does not repeat it."""
     person.lock()
     until(lambda: not person.running, "the end of the agent")
@@ -324,7 +325,7 @@ def test_a_change_without_a_reply_is_not_made_twice(person: Person) -> None:
     assert len([line for line in asked if b'"add"' in line]) == 1
 
 
-def test_a_kill_at_any_step_loses_nothing_that_was_acknowledged(person: Person) -> None:
+def test_a_kill_at_any_step_loses_nothing_that_was_acknowledged(person: CommandLineUser) -> None:
     """Items are added while the agent is killed; what a command has called added is there afterwards."""
     added: list[str] = []
     for round_ in range(6 if LONG else 2):
@@ -348,7 +349,7 @@ def test_a_kill_at_any_step_loses_nothing_that_was_acknowledged(person: Person) 
 
 
 @pytest.mark.production_hashing  # agents that are true starts hash so
-def test_the_agent_leaves_no_dump_and_has_nothing_of_the_caller(person: Person) -> None:
+def test_the_agent_leaves_no_dump_and_has_nothing_of_the_caller(person: CommandLineUser) -> None:
     """No core dump, no terminal, a folder of its own, and of the environment only what it needs."""
     person.lock()
     variables = {"CANARY_SECRET": "in the environment", **TRUE_AGENT}
@@ -361,7 +362,7 @@ def test_the_agent_leaves_no_dump_and_has_nothing_of_the_caller(person: Person) 
     assert {(process / "fd" / number).readlink() for number in "012"} == {Path("/dev/null")}
 
 
-def test_a_module_in_the_current_folder_is_not_run(stranger: Person, tmp_path: Path) -> None:
+def test_a_module_in_the_current_folder_is_not_run(stranger: CommandLineUser, tmp_path: Path) -> None:
     """The agent is started with no regard to what lies in the folder of the command."""
     for name in ("json.py", "socket.py", "strongroom.py"):
         (tmp_path / name).write_text("import os; os.mkdir('planted')")

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.person import Person
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
+from tests.kit.people.command_line_user import CommandLineUser
 from tests.kit.people.password_store import PasswordStore, needs_gpg
 
 CANARY = "pomelo-9042"
@@ -23,7 +23,7 @@ def exported(path: Path, *names: str) -> Path:
     return path
 
 
-def test_a_dry_run_then_once_and_not_twice(ada: Person, tmp_path: Path) -> None:
+def test_a_dry_run_then_once_and_not_twice(ada: CommandLineUser, tmp_path: Path) -> None:
     """The dry run writes nothing, the import adds everything, and the second one nothing."""
     file = tmp_path / "export.json"
     file.write_text(json.dumps(corpora.bitwarden(11, 120)))
@@ -48,7 +48,7 @@ def test_a_dry_run_then_once_and_not_twice(ada: Person, tmp_path: Path) -> None:
     assert {one["id"]: one for one in written["items"]} == {one["id"]: one for one in original["items"]}
 
 
-def test_problems_are_told_and_values_are_not(ada: Person, tmp_path: Path) -> None:
+def test_problems_are_told_and_values_are_not(ada: CommandLineUser, tmp_path: Path) -> None:
     """A bad item is named on standard error; no secret of the file is shown by the import."""
     file = exported(tmp_path / "export.json", "Good one", "Bad one")
     whole = json.loads(file.read_text())
@@ -64,7 +64,7 @@ def test_problems_are_told_and_values_are_not(ada: Person, tmp_path: Path) -> No
     assert ada.said("get", "Good one") == f"{CANARY} Good one\n"
 
 
-def test_an_encrypted_file(ada: Person, tmp_path: Path) -> None:
+def test_an_encrypted_file(ada: CommandLineUser, tmp_path: Path) -> None:
     """Its password comes from the terminal or by standard input, never as an argument."""
     plain = json.loads(exported(tmp_path / "plain.json", "Sealed").read_text())
     file = tmp_path / "sealed.json"
@@ -88,7 +88,9 @@ def test_an_encrypted_file(ada: Person, tmp_path: Path) -> None:
         ("missing", None, "Cannot read the file"),
     ],
 )
-def test_a_file_that_is_refused(ada: Person, tmp_path: Path, name: str, content: str | None, told: str) -> None:
+def test_a_file_that_is_refused(
+    ada: CommandLineUser, tmp_path: Path, name: str, content: str | None, told: str
+) -> None:
     """One sentence, exit code 2, and nothing is added."""
     if content is not None:
         (tmp_path / name).write_text(content)
@@ -98,7 +100,7 @@ def test_a_file_that_is_refused(ada: Person, tmp_path: Path, name: str, content:
     assert "Refused" not in {one["vault"] for one in ada.json("list")}
 
 
-def test_standard_input_and_other_formats(ada: Person) -> None:
+def test_standard_input_and_other_formats(ada: CommandLineUser) -> None:
     """A file may be piped in, so that a decrypted one never lies on a disk."""
     told = ada.json("import", "-", "--format", "dotenv", "--vault", "Piped", stdin="TOKEN=abc\n")
     assert (told["new"], told["types"]) == (1, {"secret": 1})
@@ -107,7 +109,7 @@ def test_standard_input_and_other_formats(ada: Person) -> None:
     assert ada.said("get", "sr://Piped/Site") == "p\n"
 
 
-def test_an_export_is_asked_for_and_replaces_nothing(ada: Person, tmp_path: Path) -> None:
+def test_an_export_is_asked_for_and_replaces_nothing(ada: CommandLineUser, tmp_path: Path) -> None:
     """Without a terminal it needs --yes; a file that is there stays."""
     for vault in ("One", "Two"):
         ada.said("import", "-", "--format", "dotenv", "--vault", vault, stdin="KEPT=kept\n")
@@ -123,7 +125,7 @@ def test_an_export_is_asked_for_and_replaces_nothing(ada: Person, tmp_path: Path
 
 
 @needs_gpg
-def test_a_password_store(ada: Person, tmp_path: Path) -> None:
+def test_a_password_store(ada: CommandLineUser, tmp_path: Path) -> None:
     """The entries of `pass`, decrypted by the real gpg; links in the store are told, and not followed."""
     made = PasswordStore(tmp_path)
     store, environment = made.path, made.environment

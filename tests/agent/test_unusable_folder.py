@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.person import PASSWORD, STRONGROOM, Person
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
+from tests.kit.programs.command_line import STRONGROOM
 from tests.kit.programs.mount_namespace import Machine, needs_another_user
 from tests.kit.waiting import until
 
@@ -17,7 +18,7 @@ FREE = "free some space, and run this again."
 ANOTHER = "STRONGROOM_HOME can name another one."
 
 
-class Device:
+class ComputerWithSmallDisk:
     """A person's computer with a disk of one megabyte, on which their home is."""
 
     def __init__(self, folder: Path, url: str) -> None:
@@ -25,15 +26,17 @@ class Device:
         self.disk.mkdir()
         self._folder = folder
         self._machine = Machine(f"mount -t tmpfs -o size=1200k,mode=700 tmpfs {self.disk}")
-        self.person = Person(self.disk / "home", url, production_hashing=True)
-        self.other = Person(self.disk / "other", url, production_hashing=True)
+        self.person = CommandLineUser(self.disk / "home", url, production_hashing=True)
+        self.other = CommandLineUser(self.disk / "other", url, production_hashing=True)
 
-    def run(self, *words: str, stdin: str = PASSWORD, of: Person | None = None) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *words: str, stdin: str = PASSWORD, of: CommandLineUser | None = None
+    ) -> subprocess.CompletedProcess[str]:
         """Run a command of strongroom."""
         environment = (of or self.person).environment()
         return self._machine.run([*STRONGROOM, *words], self._folder, environment, root=True, given=f"{stdin}\n")
 
-    def register(self, person: Person) -> subprocess.CompletedProcess[str]:
+    def register(self, person: CommandLineUser) -> subprocess.CompletedProcess[str]:
         """Make an account."""
         words = ("login", person.email, "--server", person.url, "--register", "--password", "-")
         return self.run(*words, of=person)
@@ -56,9 +59,9 @@ class Device:
 
 
 @pytest.fixture
-def device(tmp_path: Path, url: str) -> Iterator[Device]:
+def computer(tmp_path: Path, url: str) -> Iterator[ComputerWithSmallDisk]:
     """A computer with a small disk."""
-    made = Device(tmp_path, url)
+    made = ComputerWithSmallDisk(tmp_path, url)
     yield made
     made.close()
 
@@ -72,44 +75,46 @@ def is_refused(done: subprocess.CompletedProcess[str], *words: str) -> bool:
 
 
 @needs_another_user
-def test_a_full_disk(device: Device) -> None:
+def test_a_full_disk(computer: ComputerWithSmallDisk) -> None:
     """Unlocking says so, and works again with some space; a new account is refused before the server has made it."""
-    assert device.register(device.person).returncode == 0
-    assert device.run("add", "login", "GitHub", "password=-", stdin="hunter2").returncode == 0
-    assert device.run("lock").returncode == 0
-    device.fill()
-    assert is_refused(device.run("unlock", "--password", "-"), "The copy of the account in ", "the disk is full", FREE)
-    assert is_refused(device.register(device.other), "The folder ", "No space left on device", FREE)
-    device.shell(f"rm {device.disk}/fill")
-    assert device.run("unlock", "--password", "-").returncode == 0
-    assert device.run("get", "GitHub").stdout == "hunter2\n"
-    assert device.register(device.other).returncode == 0
+    assert computer.register(computer.person).returncode == 0
+    assert computer.run("add", "login", "GitHub", "password=-", stdin="hunter2").returncode == 0
+    assert computer.run("lock").returncode == 0
+    computer.fill()
+    assert is_refused(
+        computer.run("unlock", "--password", "-"), "The copy of the account in ", "the disk is full", FREE
+    )
+    assert is_refused(computer.register(computer.other), "The folder ", "No space left on device", FREE)
+    computer.shell(f"rm {computer.disk}/fill")
+    assert computer.run("unlock", "--password", "-").returncode == 0
+    assert computer.run("get", "GitHub").stdout == "hunter2\n"
+    assert computer.register(computer.other).returncode == 0
 
 
 @needs_another_user
-def test_a_read_only_disk(device: Device) -> None:
+def test_a_read_only_disk(computer: ComputerWithSmallDisk) -> None:
     """Nothing is changed, and nothing is a traceback; when it can be written to again, all is there."""
-    assert device.register(device.person).returncode == 0
-    assert device.run("add", "login", "GitHub", "password=-", stdin="hunter2").returncode == 0
-    assert device.run("lock").returncode == 0
+    assert computer.register(computer.person).returncode == 0
+    assert computer.run("add", "login", "GitHub", "password=-", stdin="hunter2").returncode == 0
+    assert computer.run("lock").returncode == 0
 
     def read_only() -> bool:
         with suppress(AssertionError):  # the agent that was locked closes its files
-            device.shell(f"mount -o remount,ro {device.disk}")
+            computer.shell(f"mount -o remount,ro {computer.disk}")
             return True
         return False
 
     until(read_only, "the disk is read-only")
-    assert is_refused(device.run("unlock", "--password", "-"), "agent.lock", "Read-only", ANOTHER)
-    assert is_refused(device.run("logout", "--force"), "cannot be deleted", "Read-only", ANOTHER)
-    assert is_refused(device.register(device.other), "cannot be made", "Read-only", ANOTHER)
-    device.shell(f"mount -o remount,rw {device.disk}")
-    assert device.run("unlock", "--password", "-").returncode == 0
-    assert device.run("get", "GitHub").stdout == "hunter2\n"
+    assert is_refused(computer.run("unlock", "--password", "-"), "agent.lock", "Read-only", ANOTHER)
+    assert is_refused(computer.run("logout", "--force"), "cannot be deleted", "Read-only", ANOTHER)
+    assert is_refused(computer.register(computer.other), "cannot be made", "Read-only", ANOTHER)
+    computer.shell(f"mount -o remount,rw {computer.disk}")
+    assert computer.run("unlock", "--password", "-").returncode == 0
+    assert computer.run("get", "GitHub").stdout == "hunter2\n"
 
 
 @pytest.mark.parametrize("below", ["", "below"])
-def test_a_file_in_the_place_of_the_folder(stranger: Person, tmp_path: Path, below: str) -> None:
+def test_a_file_in_the_place_of_the_folder(stranger: CommandLineUser, tmp_path: Path, below: str) -> None:
     """It is not called damaged, and stays as it is."""
     (tmp_path / "file").write_text("something else")
     home = str(tmp_path / "file" / below)

@@ -32,7 +32,7 @@ KINDS = ["open", "passphrase", "age"]
 
 
 @pytest.fixture
-def home(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Path:
+def service_folder(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a small service in it, and the settings of a server there."""
     for name in ("JWT_SECRET", "DATABASE_URL", "BACKUP_DIR", "BACKUP_PASSPHRASE", "BACKUP_RECIPIENT"):
         monkeypatch.delenv(name, raising=False)
@@ -45,19 +45,19 @@ def home(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def sealed_as(kind: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def sealed_as(kind: str, service_folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Have backups sealed in this way; the options that open them."""
     if kind == "passphrase":
         monkeypatch.setenv("BACKUP_PASSPHRASE", "open sesame")
     if kind != "age":
         return []
     key = pyrage.x25519.Identity.generate()
-    (home / "key").write_text(f"{key}\n")
+    (service_folder / "key").write_text(f"{key}\n")
     monkeypatch.setenv("BACKUP_RECIPIENT", str(key.to_public()))
     return ["--identity", "key"]
 
 
-def test_it_writes_an_archive_and_counts_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_writes_an_archive_and_counts_it(service_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """For its owner only, under its name only when it is whole; --verify counts the same."""
     assert main(["backup", "one"]) == 0
     said = capsys.readouterr()
@@ -66,26 +66,26 @@ def test_it_writes_an_archive_and_counts_it(home: Path, capsys: pytest.CaptureFi
     for name, rows in there.items():
         assert re.search(rf"^{name} +{len(rows)}$", said.out, re.MULTILINE), name
     assert "bytes, verified." in said.out
-    assert stat.S_IMODE((home / "one").stat().st_mode) == 0o600
-    assert [file.name for file in home.iterdir() if "half" in file.name] == []
+    assert stat.S_IMODE((service_folder / "one").stat().st_mode) == 0o600
+    assert [file.name for file in service_folder.iterdir() if "half" in file.name] == []
     assert main(["backup", "--verify", "one"]) == 0
     assert capsys.readouterr().out.splitlines() == said.out.splitlines()[:-1]
 
 
-def test_nothing_is_written_over(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_over(service_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file of that name stays as it is."""
-    (home / "one").write_text("precious")
+    (service_folder / "one").write_text("precious")
     assert main(["backup", "one"]) == 2
     assert "exists already" in capsys.readouterr().err
-    assert (home / "one").read_text() == "precious"
+    assert (service_folder / "one").read_text() == "precious"
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_file_that_reads_back_otherwise_gets_no_name(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+    service_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """A disk that loses a bit is noticed at once, and nothing is left that looks like a backup."""
-    sealed_as(kind, home, monkeypatch)
+    sealed_as(kind, service_folder, monkeypatch)
     real = archives._ArchiveFile.write
 
     def lose(self: archives._ArchiveFile, data: bytes) -> None:
@@ -100,48 +100,50 @@ def test_a_file_that_reads_back_otherwise_gets_no_name(
     monkeypatch.setattr(archives._ArchiveFile, "write", lose)
     assert main(["backup", "one"]) == 2
     assert "does not read back" in capsys.readouterr().err
-    assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
+    assert not list(service_folder.glob("*one*")) + list(service_folder.glob(".*one*"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flipped_bit_is_refused_in_every_kind_of_archive(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
+    service_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """In its head and wherever chance points; by --verify, and by a restore before it begins.
 
     `make test` takes each fourth byte of the head.
     """
-    more = sealed_as(kind, home, monkeypatch)
+    more = sealed_as(kind, service_folder, monkeypatch)
     assert main(["backup", "one"]) == 0
     assert main(["backup", "--verify", "one", *more]) == 0
     monkeypatch.setattr(operations, "restore", lambda *_, **__: pytest.fail("it has begun"))
-    whole = (home / "one").read_bytes()
+    whole = (service_folder / "one").read_bytes()
     chance = [random.randrange(len(whole)) for _ in range(rounds(20, 200))]  # noqa: S311
     places = [*some("bytes of the head of a backup", range(60)), *chance, len(whole) - 1]
     for number, at in enumerate(places):
         bad = bytearray(whole)
         bad[at] ^= 1 << number % 8
-        (home / "bad").write_bytes(bad)
+        (service_folder / "bad").write_bytes(bad)
         capsys.readouterr()
         command = ["restore", "bad"] if number % 4 == 0 else ["backup", "--verify", "bad"]
         assert main([*command, *more]) == 1, f"bit {number % 8} of byte {at}"
         assert capsys.readouterr().err.count("\n") == 1
 
 
-def test_a_damaged_database_is_not_backed_up(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_database_is_not_backed_up(service_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The sentence says that it is damaged and names the restore; no file is left."""
-    damage(home / "vault.db")
+    damage(service_folder / "vault.db")
     assert main(["backup", "one"]) == 2
     said = capsys.readouterr().err
     assert "is damaged" in said
     assert "'strongroom restore FILE'" in said
-    assert not list(home.glob("*one*")) + list(home.glob(".*one*"))
+    assert not list(service_folder.glob("*one*")) + list(service_folder.glob(".*one*"))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_backup_leaves_the_machine_to_others(home: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+def test_a_backup_leaves_the_machine_to_others(
+    service_folder: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
     """It has a low priority, and after each piece it rests for three times as long as the piece took."""
-    sealed_as(kind, home, monkeypatch)
+    sealed_as(kind, service_folder, monkeypatch)
     nice: list[int] = []
     rests: list[float] = []
     took = itertools.cycle([0.0, 0.0, 0.002, 0.0, 30.0])  # a page that waited for others counts as one second
@@ -166,7 +168,7 @@ def test_a_backup_leaves_the_machine_to_others(home: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("arguments", [["backup"], ["backup", "--verify", "nowhere"], ["restore", "nowhere"]])
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("service_folder")
 def test_wrong_use_is_a_sentence(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """And exit code 2."""
     assert main(arguments) == 2
@@ -174,28 +176,28 @@ def test_wrong_use_is_a_sentence(arguments: list[str], capsys: pytest.CaptureFix
 
 
 def test_a_damaged_file_is_refused_before_anything_is_touched(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    service_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Wherever the damage is, at its very end too; and so is one that is cut off. The restore itself does not begin."""
     assert main(["backup", "one"]) == 0
     monkeypatch.setattr(operations, "restore", lambda *_, **__: pytest.fail("it has begun"))
-    whole = (home / "one").read_bytes()
-    before = (home / "vault.db").read_bytes()
+    whole = (service_folder / "one").read_bytes()
+    before = (service_folder / "vault.db").read_bytes()
     for at in (25, 400, len(whole) // 2, len(whole) - 1):
         bad = bytearray(whole)
         bad[at] ^= 1
-        (home / "bad").write_bytes(bad)
+        (service_folder / "bad").write_bytes(bad)
         for command in (["restore", "bad"], ["backup", "--verify", "bad"]):
             capsys.readouterr()
             assert main(command) == 1
             assert "damaged" in capsys.readouterr().err
-    (home / "bad").write_bytes(whole[:-1])
+    (service_folder / "bad").write_bytes(whole[:-1])
     assert main(["restore", "bad"]) == 1
-    assert (home / "vault.db").read_bytes() == before
-    assert not [file for file in home.iterdir() if ".before-" in file.name or "restoring" in file.name]
+    assert (service_folder / "vault.db").read_bytes() == before
+    assert not [file for file in service_folder.iterdir() if ".before-" in file.name or "restoring" in file.name]
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("service_folder")
 def test_a_restore_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
     """Rows, where the old ones are, and what to think of."""
     assert main(["backup", "one"]) == 0
@@ -210,7 +212,7 @@ def test_a_restore_says_what_it_did(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_restore_into_a_file_that_is_named_leaves_the_database_of_the_settings_alone(
-    home: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    service_folder: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A rehearsal with --db-path must not replace the PostgreSQL that DATABASE_URL names."""
     assert main(["backup", "one"]) == 0
@@ -220,13 +222,15 @@ def test_a_restore_into_a_file_that_is_named_leaves_the_database_of_the_settings
     monkeypatch.setenv("DATABASE_URL", where)
     assert main(["restore", "one", "--db-path", "rehearsal/vault.db", "--new"]) == 0
     assert asyncio.run(rows_of(where)) == before
-    assert (home / "rehearsal" / "vault.db").is_file()
+    assert (service_folder / "rehearsal" / "vault.db").is_file()
 
 
-def test_a_restore_is_refused_while_the_file_is_served(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_restore_is_refused_while_the_file_is_served(
+    service_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """One sentence, exit code 2."""
     assert main(["backup", "one"]) == 0
-    lock = lock_of(home / "vault.db")
+    lock = lock_of(service_folder / "vault.db")
     assert lock.shared()
     assert main(["restore", "one"]) == 2
     assert "A server is using" in capsys.readouterr().err
@@ -235,12 +239,12 @@ def test_a_restore_is_refused_while_the_file_is_served(home: Path, capsys: pytes
 
 
 def test_a_passphrase_seals_and_opens(
-    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    service_folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """From a file, from the environment, or from standard input where it is asked for; never on the command line."""
-    (home / "words").write_text("open sesame\n")
+    (service_folder / "words").write_text("open sesame\n")
     assert main(["backup", "sealed", "--backup-passphrase-file", "words"]) == 0
-    assert (home / "sealed").read_bytes().startswith(b"strongroom sealed 1\n")
+    assert (service_folder / "sealed").read_bytes().startswith(b"strongroom sealed 1\n")
     assert main(["backup", "--verify", "sealed", "--backup-passphrase-file", "words"]) == 0
     monkeypatch.setenv("BACKUP_PASSPHRASE", "open sesame")
     assert main(["backup", "--verify", "sealed"]) == 0
@@ -260,10 +264,10 @@ def test_a_passphrase_seals_and_opens(
     assert done.returncode == 0, done.stderr
 
 
-def test_an_age_recipient_seals_and_an_identity_opens(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_age_recipient_seals_and_an_identity_opens(service_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The machine that makes the backup cannot open it."""
     key = pyrage.x25519.Identity.generate()
-    (home / "key").write_text(f"{key}\n")
+    (service_folder / "key").write_text(f"{key}\n")
     assert main(["backup", "sealed", "--backup-recipient", str(key.to_public())]) == 0
     capsys.readouterr()
     assert main(["backup", "--verify", "sealed"]) == 2
@@ -271,10 +275,10 @@ def test_an_age_recipient_seals_and_an_identity_opens(home: Path, capsys: pytest
     assert main(["backup", "--verify", "sealed", "--identity", "key"]) == 0
     assert main(["restore", "sealed", "--identity", "key"]) == 0
     assert main(["backup", "other", "--backup-recipient", "age1nonsense"]) == 2
-    assert not list(home.glob("*other*")) + list(home.glob(".*other*"))
+    assert not list(service_folder.glob("*other*")) + list(service_folder.glob(".*other*"))
 
 
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("service_folder")
 def test_a_backup_is_sealed_to_one_key(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Both at once would be a question that nobody answers."""
     monkeypatch.setenv("BACKUP_PASSPHRASE", "x")
@@ -283,9 +287,9 @@ def test_a_backup_is_sealed_to_one_key(capsys: pytest.CaptureFixture[str], monke
     assert "both set" in capsys.readouterr().err
 
 
-def test_the_bar_is_drawn_where_somebody_looks_on(home: Path) -> None:
+def test_the_bar_is_drawn_where_somebody_looks_on(service_folder: Path) -> None:
     """While it writes and while it reads again."""
-    _, drawn = drawn_by([sys.executable, "-m", "strongroom", "backup", "one"], home)
+    _, drawn = drawn_by([sys.executable, "-m", "strongroom", "backup", "one"], service_folder)
     assert "backing up " in drawn
     assert "verifying " in drawn
     assert drawn.endswith("\r\x1b[K")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +17,9 @@ from strongroom.options import TABLE
 from strongroom.server.backup_schedule import backup_name
 from strongroom.store import open_database
 from strongroom.store.locks import lock_of
+from tests.kit.servers.certificate import certificate
 from tests.kit.servers.populated_database import USERS, alter
-from tests.server.test_listeners import certificate
+from tests.kit.wall_clock import now
 
 GOOD = {
     "JWT_SECRET": "4f1c9a7be0d25386a1f7c4d9e2b80563",
@@ -30,10 +30,6 @@ GOOD = {
     "SIGNUPS": "closed",
 }
 LEDGERS = "INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES"
-
-
-def now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 class Told(NamedTuple):
@@ -47,21 +43,21 @@ class Told(NamedTuple):
 
 
 @pytest.fixture
-def home(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def database(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A server that is in order, on each engine in turn."""
     for option in TABLE:
         monkeypatch.delenv(option.variable, raising=False)
     monkeypatch.chdir(tmp_path)
     for name, value in GOOD.items():
         monkeypatch.setenv(name, value)
-    place = str(tmp_path / "data" / "vault.db")
+    database = str(tmp_path / "data" / "vault.db")
     if "://" in where:
         monkeypatch.setenv("DATABASE_URL", where)
-        place = where
-    asyncio.run(open_database(place, now).close())
+        database = where
+    asyncio.run(open_database(database, now).close())
     (tmp_path / "kept").mkdir(mode=0o700)
     put_backup(tmp_path / "kept" / backup_name(now()))
-    return place
+    return database
 
 
 def put_backup(path: Path) -> None:
@@ -87,13 +83,13 @@ def ask(capsys: pytest.CaptureFixture[str]) -> Callable[..., Told]:
 
 
 def test_a_server_in_order_has_no_fault(
-    home: str, ask: Callable[..., Told], capsys: pytest.CaptureFixture[str]
+    database: str, ask: Callable[..., Told], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every check is made, and the table for people says the same as the JSON."""
     told = ask()
     assert told.code == 0
     checks = {"integrity", "references", "schema", "clock", "disk", "permissions", "secret", "backup", "proxy"}
-    on_a_file = {"sqlite", "rows", "backup disk"} if "://" not in home else set()
+    on_a_file = {"sqlite", "rows", "backup disk"} if "://" not in database else set()
     assert (
         told.findings.keys()
         == checks | {"settings", "server", "signups", "address", "public url", "open files"} | on_a_file
@@ -127,7 +123,7 @@ def test_a_server_in_order_has_no_fault(
     ],
 )
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("database")
 def test_a_bad_setting_is_named(
     ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, check: str, verdict: str, settings: dict[str, str]
 ) -> None:
@@ -141,7 +137,7 @@ def test_a_bad_setting_is_named(
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("database")
 def test_a_certificate_is_looked_at(ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Whether it fits its key, and how long it is good; with one, the server may listen to the world."""
     monkeypatch.setenv("HOST", "0.0.0.0")
@@ -160,7 +156,7 @@ def test_a_certificate_is_looked_at(ask: Callable[..., Told], monkeypatch: pytes
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("database")
 def test_an_old_backup_is_a_fault(ask: Callable[..., Told], tmp_path: Path) -> None:
     """Older than twice the time between two."""
     for file in (tmp_path / "kept").iterdir():
@@ -171,7 +167,7 @@ def test_an_old_backup_is_a_fault(ask: Callable[..., Told], tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("database")
 def test_files_that_others_can_read_are_a_fault(ask: Callable[..., Told], tmp_path: Path) -> None:
     """The database, a backup, .env; and a folder that others can write to."""
     (tmp_path / ".env").write_text("")
@@ -189,7 +185,7 @@ def test_files_that_others_can_read_are_a_fault(ask: Callable[..., Told], tmp_pa
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("database")
 @pytest.mark.parametrize(
     ("lines", "mode", "secret_mode", "verdict"),
     [
@@ -223,7 +219,7 @@ def test_a_group_may_read_the_settings_file_and_nobody_else_a_secret(
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@pytest.mark.usefixtures("home")
+@pytest.mark.usefixtures("database")
 def test_a_full_disk_is_a_fault(ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
     """And a nearly full one a warning. How much is free is the only thing that is pretended."""
     for free, verdict in ((10 << 20, "fault"), (500 << 20, "warning"), (50 << 30, "ok")):
@@ -235,27 +231,27 @@ class _Usage(NamedTuple):
     free: int
 
 
-def test_a_clock_that_is_behind_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
+def test_a_clock_that_is_behind_is_a_fault(database: str, ask: Callable[..., Told]) -> None:
     """An account has times from the future: one of the two clocks was wrong."""
-    asyncio.run(alter(home, f"{USERS} ('u', 'u@x', 1, 1)"))
-    asyncio.run(alter(home, f"{LEDGERS} ('u', {now() + 30_000}, 0, 0)"))
+    asyncio.run(alter(database, f"{USERS} ('u', 'u@x', 1, 1)"))
+    asyncio.run(alter(database, f"{LEDGERS} ('u', {now() + 30_000}, 0, 0)"))
     assert ask().verdict("clock") == "ok"
-    asyncio.run(alter(home, f"UPDATE ledgers SET clock = {now() + 3_600_000}"))
+    asyncio.run(alter(database, f"UPDATE ledgers SET clock = {now() + 3_600_000}"))
     assert ask().verdict("clock") == "fault"
 
 
-def test_another_schema_is_named(home: str, ask: Callable[..., Told]) -> None:
+def test_another_schema_is_named(database: str, ask: Callable[..., Told]) -> None:
     """An older one is a warning, a newer one a fault; neither is changed."""
-    asyncio.run(alter(home, "DELETE FROM schema_migrations WHERE number = 3"))
+    asyncio.run(alter(database, "DELETE FROM schema_migrations WHERE number = 3"))
     assert ask().verdict("schema") == "warning"
-    asyncio.run(alter(home, "INSERT INTO schema_migrations VALUES (9999, 'later', '', 0)"))
+    asyncio.run(alter(database, "INSERT INTO schema_migrations VALUES (9999, 'later', '', 0)"))
     assert ask().verdict("schema") == "fault"
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-def test_a_broken_reference_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
+def test_a_broken_reference_is_a_fault(database: str, ask: Callable[..., Told]) -> None:
     """A row that refers to one that is gone."""
-    connection = apsw.Connection(home)
+    connection = apsw.Connection(database)
     connection.execute(f"{LEDGERS} ('nobody', 1, 0, 0)")
     connection.close()
     told = ask()
@@ -264,9 +260,9 @@ def test_a_broken_reference_is_a_fault(home: str, ask: Callable[..., Told]) -> N
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-def test_a_faulty_sqlite_is_a_fault(home: str, ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_faulty_sqlite_is_a_fault(database: str, ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch) -> None:
     """One of the versions that can corrupt a write-ahead log."""
-    del home
+    del database
     monkeypatch.setattr(apsw, "sqlite_lib_version", lambda: "3.45.0")
     told = main(["doctor"])
     assert told == 1
@@ -274,9 +270,9 @@ def test_a_faulty_sqlite_is_a_fault(home: str, ask: Callable[..., Told], monkeyp
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-def test_an_interrupted_restore_is_a_fault(home: str, ask: Callable[..., Told]) -> None:
+def test_an_interrupted_restore_is_a_fault(database: str, ask: Callable[..., Told]) -> None:
     """Its word is still in the lock."""
-    lock = lock_of(Path(home))
+    lock = lock_of(Path(database))
     lock.restore_mark = "20260301T060000Z"
     lock.close()
     assert ask().verdict("integrity") == "fault"
@@ -284,20 +280,20 @@ def test_an_interrupted_restore_is_a_fault(home: str, ask: Callable[..., Told]) 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 def test_no_database_is_a_warning_and_none_is_made(
-    home: str, ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    database: str, ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The doctor makes nothing."""
-    del home
+    del database
     monkeypatch.setenv("DB_PATH", "elsewhere/vault.db")
     assert ask().verdict("database") == "warning"
     assert not (tmp_path / "elsewhere").exists()
 
 
 def test_a_database_out_of_reach_is_a_fault(
-    ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, home: str
+    ask: Callable[..., Told], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: str
 ) -> None:
     """The rest is looked at all the same, and no password is shown."""
-    del home, tmp_path
+    del database, tmp_path
     monkeypatch.setenv("DATABASE_URL", "postgresql://ada:hunter2@127.0.0.1:1/db")
     told: Any = ask()
     assert told.verdict("database") == "fault"

@@ -14,7 +14,7 @@ import pytest
 from strongroom.client import Client
 from strongroom.rules import DAY, MINUTE
 from tests.contract.harness import Server
-from tests.kit.programs.command_line import place_of, strongroom
+from tests.kit.programs.command_line import in_json, place_of, strongroom
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse battery staple"
@@ -35,11 +35,6 @@ def server(tmp_path: Path, where: str) -> Iterator[Server]:
 def run(tmp_path: Path, where: str) -> Run:
     """Run a command where the server's data is."""
     return lambda *arguments, given="": strongroom(tmp_path, *arguments, input=given, **place_of(where))
-
-
-def in_json(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def registered(server: Server, email: str, code: str) -> Any:

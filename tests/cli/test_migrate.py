@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from strongroom.options import TABLE
 from strongroom.store import migrations, open_database
 from tests.contract.harness import SECRET, Server
-from tests.kit.programs import processes
+from tests.kit.programs.command_line import place_of, strongroom
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 KNOWN = migrations.load()
@@ -25,33 +22,15 @@ pytestmark = pytest.mark.without_schema
 
 
 @pytest.fixture
-def place(where: str) -> dict[str, str]:
-    return {"DATABASE_URL": where} if "://" in where else {"DB_PATH": where}
-
-
-@pytest.fixture
-def run(tmp_path: Path, place: dict[str, str]) -> Run:
+def run(tmp_path: Path, where: str) -> Run:
     """Run a command where the data is."""
-    hidden = {option.variable for option in TABLE}
-    env = {name: value for name, value in os.environ.items() if name not in hidden} | place | {"JWT_SECRET": SECRET}
-
-    def call(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return processes.run(
-            [sys.executable, "-m", "strongroom", *arguments],
-            cwd=tmp_path,
-            env={**env, "PORT": "0"},
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-
-    return call
+    settings = {"JWT_SECRET": SECRET, "PORT": "0", **place_of(where)}
+    return lambda *arguments: strongroom(tmp_path, *arguments, **settings)
 
 
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_who_migrates_by_hand_decides_when(
-    where: str, place: dict[str, str], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+    where: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
 ) -> None:
     """Nothing serves before; the command says what it did, and does it once; then --no-migrate serves."""
     refused = run("serve", "--no-migrate", "--workers", workers)
@@ -73,7 +52,7 @@ def test_who_migrates_by_hand_decides_when(
     again = run("db", "migrate")
     assert (again.returncode, again.stderr) == (0, "")
     assert "up to date already" in again.stdout
-    server = Server(tmp_path / "home", WORKERS=workers, **{"DATABASE_URL": "", **place})
+    server = Server(tmp_path / "home", WORKERS=workers, **{"DATABASE_URL": "", **place_of(where)})
     try:
         server.start("--no-migrate")
         assert server.connect().get("/ready").status_code == 200

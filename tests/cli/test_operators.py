@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,25 +17,16 @@ from strongroom.options import TABLE
 from tests.contract.harness import SECRET, Server
 from tests.kit.network.event_stream import Event, Parser
 from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment, in_json, place_of, strongroom
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse"
 
 
-def clean() -> dict[str, str]:
-    hidden = {option.variable for option in TABLE}
-    return {name: value for name, value in os.environ.items() if name not in hidden}
-
-
 @pytest.fixture
-def place(where: str) -> dict[str, str]:
-    return {"DATABASE_URL": where} if "://" in where else {"DB_PATH": where}
-
-
-@pytest.fixture
-def server(tmp_path: Path, place: dict[str, str]) -> Iterator[Server]:
+def server(tmp_path: Path, where: str) -> Iterator[Server]:
     """A server that runs while the commands do."""
-    running = Server(tmp_path / "home", **{"DATABASE_URL": "", **place})
+    running = Server(tmp_path / "home", **{"DATABASE_URL": "", **place_of(where)})
     try:
         yield running.start()
     finally:
@@ -44,22 +34,9 @@ def server(tmp_path: Path, place: dict[str, str]) -> Iterator[Server]:
 
 
 @pytest.fixture
-def run(tmp_path: Path, place: dict[str, str]) -> Run:
+def run(tmp_path: Path, where: str) -> Run:
     """Run a command where the server's data is."""
-
-    def call(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-        return processes.run(
-            [sys.executable, "-m", "strongroom", *arguments],
-            cwd=tmp_path,
-            env=clean() | place,
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=60,
-        )
-
-    return call
+    return lambda *arguments, given="": strongroom(tmp_path, *arguments, input=given, **place_of(where))
 
 
 def stream(http: httpx2.Client, path: str) -> Iterator[Event]:
@@ -94,11 +71,6 @@ def test_streams_end_when_their_account_is_shut(server: Server, run: Run) -> Non
     in_json(run("users", "enable", "ann@example.com", "--json"))
     again = stream(ann, "/events")
     assert next(again).name == "ready"
-
-
-def in_json(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 def test_the_life_of_an_account(server: Server, run: Run) -> None:
@@ -201,14 +173,7 @@ def test_what_is_not_there_is_exit_code_3(run: Run) -> None:
 
 def test_to_ask_makes_no_database(tmp_path: Path) -> None:
     """A mistyped path is a sentence, and no file."""
-    done = processes.run(
-        [sys.executable, "-m", "strongroom", "users", "list", "--db-path", "nowhere.db"],
-        cwd=tmp_path,
-        env=clean(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = strongroom(tmp_path, "users", "list", "--db-path", "nowhere.db")
     assert (done.returncode, list(tmp_path.iterdir())) == (2, [])
     assert f"There is no database {tmp_path / 'nowhere.db'}." in done.stderr
 
@@ -229,13 +194,13 @@ def test_vacuum_gives_room_back(server: Server, run: Run, where: str) -> None:
     assert ada.post("/vault", json={"name": "w"}).status_code == 201
 
 
-def asked_at_a_terminal(home: Path, answer: str, *arguments: str) -> tuple[int, str]:
+def asked_at_a_terminal(folder: Path, answer: str, *arguments: str) -> tuple[int, str]:
     """Run a command at a terminal and answer its question; its exit code, and all that was seen."""
     near, far = pty.openpty()
     process = processes.Popen(
-        [sys.executable, "-m", "strongroom", *arguments],
-        cwd=home,
-        env=clean() | {"DB_PATH": str(home / "vault.db")},
+        [*STRONGROOM, *arguments],
+        cwd=folder,
+        env=clean_environment(DB_PATH=str(folder / "vault.db")),
         stdin=far,
         stdout=far,
         stderr=far,
@@ -253,15 +218,8 @@ def asked_at_a_terminal(home: Path, answer: str, *arguments: str) -> tuple[int, 
 def test_a_deletion_is_confirmed_by_the_name_itself(tmp_path: Path) -> None:
     """A careless y is not enough."""
     for command in ("db migrate", "users add ada@example.com", "users add bob@example.com"):
-        processes.run(
-            [sys.executable, "-m", "strongroom", *command.split(), "--db-path", "vault.db"],
-            cwd=tmp_path,
-            env=clean(),
-            input=f"{PASSWORD}\n",
-            text=True,
-            capture_output=True,
-            check=True,
-        )
+        done = strongroom(tmp_path, *command.split(), "--db-path", "vault.db", input=f"{PASSWORD}\n")
+        assert done.returncode == 0, done.stderr
     code, seen = asked_at_a_terminal(tmp_path, "y", "users", "delete", "ada@example.com")
     assert code == 4
     assert "Delete the account ada@example.com" in seen
@@ -276,17 +234,10 @@ def test_config_tells_every_setting_and_where_it_came_from(tmp_path: Path) -> No
     """An option, the environment, .env, the default, in that order; a secret is never shown."""
     (tmp_path / ".env").write_text(f"JWT_SECRET={SECRET}\nPORT=1\nSIGNUPS=closed\n")
     (tmp_path / "token").write_text("a-token-that-nobody-may-see")
-    environment = clean() | {"PORT": "2", "DATABASE_URL": "postgresql://u:hunter2@h/d", "VAULT_VARIANT": "blob"}
+    settings = {"PORT": "2", "DATABASE_URL": "postgresql://u:hunter2@h/d", "VAULT_VARIANT": "blob"}
 
     def config(*options: str) -> subprocess.CompletedProcess[str]:
-        return processes.run(
-            [sys.executable, "-m", "strongroom", "config", *options],
-            cwd=tmp_path,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return strongroom(tmp_path, "config", *options, **settings)
 
     done = config("--json", "--host", "0.0.0.0", "--metrics-token-file", "token")
     told = {row["variable"]: (row["value"], row["source"]) for row in in_json(done)["settings"]}

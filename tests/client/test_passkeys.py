@@ -18,27 +18,14 @@ from strongroom.client import (
 from tests.client.both_clients import PASSWORD, Faces
 from tests.client.passkey_owner import Owner
 from tests.contract.harness import Server
-from tests.kit.network.ports import free_port
 from tests.kit.people.soft_key import SoftKey
+from tests.kit.servers.named_server import named_server  # noqa: F401 (a fixture)
 
 NEW = "another horse, another staple"
 
 
-@pytest.fixture(scope="session")
-def named_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A real server that has a name, and so passkeys."""
-    port = str(free_port())
-    running = Server(tmp_path_factory.mktemp("named"), PORT=port, PUBLIC_URL=f"http://localhost:{port}")
-    try:
-        yield running.start()
-        assert running.end() == 0
-        assert "Traceback" not in running.log()
-    finally:
-        running.abandon()
-
-
 @pytest.fixture(params=["blocking", "awaiting"])
-def named(request: pytest.FixtureRequest, named_server: Server) -> Iterator[Faces]:
+def named(request: pytest.FixtureRequest, named_server: Server) -> Iterator[Faces]:  # noqa: F811
     """Makes clients of that server, of each kind in turn."""
     made = Faces(request.param, f"http://localhost:{named_server.port}")
     yield made

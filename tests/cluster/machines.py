@@ -20,10 +20,10 @@ from typing import Any, Final
 import httpx2
 
 from tests.cluster.network import Network, family
+from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.programs.debian_programs import environment, find
 from tests.kit.waiting import until
-from tests.test_documents import fences, sections, text_of
 
 SOAK: Final = Path(__file__).parents[2] / ".venv" / "soak" / "bin"
 NAMES: Final = ("one", "two", "three")

@@ -12,12 +12,12 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 from tests.cluster.machines import put
+from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.programs.debian_programs import environment
 from tests.kit.requirements import needed
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until
-from tests.test_documents import fences, sections, text_of
 
 KEEPS_STATEMENTS = (1, 21)  # the first release that keeps prepared statements in transaction mode
 

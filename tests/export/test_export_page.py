@@ -10,9 +10,12 @@ import httpx2
 
 from tests.conftest import Open, runs
 from tests.export.files import imported, lines
+from tests.kit.documents import differences, fences, sections, text_of, values
 from tests.kit.people.keyrings import keyring
 from tests.kit.programs import processes
-from tests.test_documents import PATIENCE, differences, environment, fences, sections, serving, text_of, values
+from tests.kit.programs.command_line import isolated_environment
+from tests.kit.servers.documented_server import serving
+from tests.kit.waiting import PATIENCE
 
 OLD, NEW = "https://old.example.com", "https://new.example.com"
 PAGE = text_of("docs/export.md")
@@ -27,7 +30,7 @@ def ran(home: Path, program: str, text: str, old: str, new: str) -> str:
     done = processes.run(
         [program, "moving"],
         cwd=home,
-        env=environment(home),
+        env=isolated_environment(home),
         capture_output=True,
         text=True,
         timeout=PATIENCE,
@@ -71,7 +74,7 @@ def test_the_page_runs_word_for_word(tmp_path: Path) -> None:
     with serving(tmp_path / "old", *started) as old, serving(tmp_path / "new", *started) as new:
         (tmp_path / "register.py").write_text(register)
         words = [sys.executable, "register.py", old]
-        processes.run(words, cwd=tmp_path, env=environment(tmp_path), timeout=PATIENCE, check=True)
+        processes.run(words, cwd=tmp_path, env=isolated_environment(tmp_path), timeout=PATIENCE, check=True)
         assert ran(tmp_path, sys.executable, python, old, new) == "['personal']\n"
         with httpx2.Client(base_url=old, trust_env=False) as http:
             furnish(http)

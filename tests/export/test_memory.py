@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.export.files import LINES
-from tests.test_memory import LIMIT, resident
+from tests.kit.servers.memory import LIMIT, resident
 
 COUNT = 60_000
 

@@ -16,8 +16,9 @@ from tests.contract.harness import Server
 from tests.kit.browsers.chromium import private_window
 from tests.kit.clients.javascript import run, served
 from tests.kit.clients.javascript_project import check, esbuild, project
+from tests.kit.documents import URL, fences, sections, text_of
 from tests.kit.network.ports import free_port
-from tests.test_documents import ROOT, URL, fences, sections, text_of
+from tests.kit.project import ROOT
 
 BROWSER = ("In a browser", "Passkeys")  # the sections of the page that run in one
 SPLIT = 'console.log("-");\n'

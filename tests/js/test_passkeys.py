@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.client.test_passkeys import (  # noqa: F401
-    named_server,
     test_a_change_of_password_and_a_rotation_keep_passkeys,
     test_a_passkey_is_a_second_factor,
     test_a_passkey_that_was_not_enabled_does_not_unlock,
@@ -15,6 +14,7 @@ from tests.client.test_passkeys import (  # noqa: F401
 )
 from tests.contract.harness import Server
 from tests.js.typescript_client import TypeScriptFaces
+from tests.kit.servers.named_server import named_server  # noqa: F401 (a fixture)
 
 
 @pytest.fixture

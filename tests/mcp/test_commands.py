@@ -24,17 +24,17 @@ from strongroom.mcp.use_log import UseLog
 from strongroom.programs import supervisor
 from strongroom.programs.masking import Masker
 from strongroom.programs.private_files import FileRefused
-from tests.agent.person import alive
 from tests.kit.faults.protection import AS_SOMEBODY, is_protected
 from tests.kit.programs.command_line import clean_environment
 from tests.kit.programs.other_user import NOBODY, as_root
+from tests.kit.programs.process_state import alive
 from tests.kit.waiting import PATIENCE, until
 
 _ON_LINUX = pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to a process of ours")
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def private_folder(tmp_path: Path) -> Path:
     """A folder that only its owner can write."""
     made = tmp_path / "home"
     made.mkdir(mode=0o700)
@@ -54,9 +54,9 @@ def outcome(command: Command, program: Program) -> dict[str, Any]:
     return {name: getattr(done, name) for name in done.__struct_fields__}
 
 
-def called(home: Path, command: Command) -> dict[str, Any]:
+def called(private_folder: Path, command: Command) -> dict[str, Any]:
     """What the tool gives for a command of the policy."""
-    log = UseLog(str(home / "log"))
+    log = UseLog(str(private_folder / "log"))
     try:
         told = asyncio.run(Tools(Policy(command=[command]), log).call("run_command", {"argv": command.argv}))
     finally:
@@ -68,14 +68,14 @@ def called(home: Path, command: Command) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["binary", "script"])
-def test_a_link_that_is_swapped_after_the_check_changes_nothing(home: Path, kind: str) -> None:
+def test_a_link_that_is_swapped_after_the_check_changes_nothing(private_folder: Path, kind: str) -> None:
     """The program of the check runs, not the one that the link names by then."""
     if kind == "binary":
-        shutil.copy("/bin/echo", home / "good")
+        shutil.copy("/bin/echo", private_folder / "good")
     else:
-        script(home / "good", '#!/bin/sh\necho "$@"\n')
-    script(home / "evil", "#!/bin/sh\necho swapped\n")
-    link = home / "program"
+        script(private_folder / "good", '#!/bin/sh\necho "$@"\n')
+    script(private_folder / "evil", "#!/bin/sh\necho swapped\n")
+    link = private_folder / "program"
     link.symlink_to("good")
     command = Command(argv=[str(link), "checked"])
     with Program(str(link)) as program:
@@ -87,88 +87,95 @@ def test_a_link_that_is_swapped_after_the_check_changes_nothing(home: Path, kind
 
 
 @_ON_LINUX
-def test_a_file_that_is_replaced_after_the_check_does_not_run(home: Path) -> None:
+def test_a_file_that_is_replaced_after_the_check_does_not_run(private_folder: Path) -> None:
     """A binary is executed by the descriptor that was checked."""
-    shutil.copy("/bin/echo", home / "program")
-    command = Command(argv=[str(home / "program"), "checked"])
-    with Program(str(home / "program")) as program:
-        script(home / "other", "#!/bin/sh\necho replaced\n").replace(home / "program")
+    shutil.copy("/bin/echo", private_folder / "program")
+    command = Command(argv=[str(private_folder / "program"), "checked"])
+    with Program(str(private_folder / "program")) as program:
+        script(private_folder / "other", "#!/bin/sh\necho replaced\n").replace(private_folder / "program")
         assert outcome(command, program)["output"] == "checked\n"
 
 
-def test_a_program_keeps_its_name_and_gets_no_descriptor(home: Path) -> None:
+def test_a_program_keeps_its_name_and_gets_no_descriptor(private_folder: Path) -> None:
     """It sees the words of the policy as its arguments, and no open file but its three streams."""
-    (home / "link").symlink_to("/bin/sh")
-    told = called(home, Command(argv=[str(home / "link"), "-c", "echo $0; ls /proc/$$/fd"]))["output"].split()
-    assert told == [str(home / "link"), "0", "1", "2"]
+    (private_folder / "link").symlink_to("/bin/sh")
+    told = called(private_folder, Command(argv=[str(private_folder / "link"), "-c", "echo $0; ls /proc/$$/fd"]))[
+        "output"
+    ].split()
+    assert told == [str(private_folder / "link"), "0", "1", "2"]
 
 
 @pytest.mark.parametrize("where", ["a", "a/b", "a/b/program"])
-def test_a_place_that_others_can_write_is_refused(home: Path, where: str) -> None:
+def test_a_place_that_others_can_write_is_refused(private_folder: Path, where: str) -> None:
     """Whichever folder of the path it is: who can write it can put another program there."""
-    (home / "a" / "b").mkdir(parents=True)
-    program = script(home / "a" / "b" / "program", "#!/bin/sh\necho ran\n")
+    (private_folder / "a" / "b").mkdir(parents=True)
+    program = script(private_folder / "a" / "b" / "program", "#!/bin/sh\necho ran\n")
     command = Command(argv=[str(program)])
-    assert called(home, command)["output"] == "ran\n"
-    (home / where).chmod(0o777)
-    with pytest.raises(Refused, match=f"Others can write {home / where}"):
-        called(home, command)
-    (home / where).chmod(0o775)
+    assert called(private_folder, command)["output"] == "ran\n"
+    (private_folder / where).chmod(0o777)
+    with pytest.raises(Refused, match=f"Others can write {private_folder / where}"):
+        called(private_folder, command)
+    (private_folder / where).chmod(0o775)
     with pytest.raises(Refused, match="chmod go-w"):
-        called(home, command)
+        called(private_folder, command)
 
 
 @pytest.mark.parametrize("link", ["relative", "absolute", "upwards"])
-def test_folders_behind_a_link_are_checked_too(home: Path, link: str) -> None:
+def test_folders_behind_a_link_are_checked_too(private_folder: Path, link: str) -> None:
     """Those that lead to the link, and those that it leads to."""
-    (home / "far" / "inner").mkdir(parents=True)
-    (home / "near").mkdir()
-    program = script(home / "far" / "inner" / "program", "#!/bin/sh\necho ran\n")
+    (private_folder / "far" / "inner").mkdir(parents=True)
+    (private_folder / "near").mkdir()
+    program = script(private_folder / "far" / "inner" / "program", "#!/bin/sh\necho ran\n")
     up = ".././near/../far/inner/program"
     targets = {"relative": "../far/inner/program", "absolute": str(program), "upwards": up}
-    (home / "near" / "link").symlink_to(targets[link])
-    command = Command(argv=[str(home / "near" / "link")])
-    assert called(home, command)["output"] == "ran\n"
+    (private_folder / "near" / "link").symlink_to(targets[link])
+    command = Command(argv=[str(private_folder / "near" / "link")])
+    assert called(private_folder, command)["output"] == "ran\n"
     for folder in ("far", "near"):
-        (home / folder).chmod(0o777)
-        with pytest.raises(Refused, match=f"Others can write {home / folder}"):
-            called(home, command)
-        (home / folder).chmod(0o755)
-    (home / "near" / "link").unlink()
-    (home / "near" / "link").symlink_to("link")
+        (private_folder / folder).chmod(0o777)
+        with pytest.raises(Refused, match=f"Others can write {private_folder / folder}"):
+            called(private_folder, command)
+        (private_folder / folder).chmod(0o755)
+    (private_folder / "near" / "link").unlink()
+    (private_folder / "near" / "link").symlink_to("link")
     with pytest.raises(Refused, match="symbolic links"):
-        called(home, command)
+        called(private_folder, command)
 
 
 @as_root
-def test_a_link_of_another_user_is_refused(home: Path) -> None:
+def test_a_link_of_another_user_is_refused(private_folder: Path) -> None:
     """In a folder like /tmp, where everybody may make links: its owner could change it at any time."""
-    shared = home / "shared"
+    shared = private_folder / "shared"
     shared.mkdir()
     shared.chmod(0o1777)
     (shared / "link").symlink_to("/bin/true")
     command = Command(argv=[str(shared / "link")])
-    assert called(home, command)["exit_code"] == 0
+    assert called(private_folder, command)["exit_code"] == 0
     os.lchown(shared / "link", NOBODY, NOBODY)
     with pytest.raises(Refused, match="belongs to another user"):
-        called(home, command)
+        called(private_folder, command)
 
 
 @as_root
 @pytest.mark.parametrize("which", ["program", "folder", "sticky", "interpreter"])
-def test_what_another_user_owns_is_refused(home: Path, which: str) -> None:
+def test_what_another_user_owns_is_refused(private_folder: Path, which: str) -> None:
     """A program, a folder above it, with the sticky bit too, and the interpreter that a script names."""
-    folder = home / "folder"
+    folder = private_folder / "folder"
     folder.mkdir()
     folder.chmod(0o1755 if which == "sticky" else 0o755)
-    shutil.copy("/bin/sh", home / "interpreter")
-    places = {"folder": folder, "sticky": folder, "interpreter": home / "interpreter", "program": folder / "program"}
-    script(places["program"], f"#!{home}/interpreter\necho ran\n")
+    shutil.copy("/bin/sh", private_folder / "interpreter")
+    places = {
+        "folder": folder,
+        "sticky": folder,
+        "interpreter": private_folder / "interpreter",
+        "program": folder / "program",
+    }
+    script(places["program"], f"#!{private_folder}/interpreter\necho ran\n")
     command = Command(argv=[str(places["program"])])
-    assert called(home, command)["output"] == "ran\n"
+    assert called(private_folder, command)["output"] == "ran\n"
     os.chown(places[which], NOBODY, NOBODY)
     with pytest.raises(Refused, match=f"{places[which]} belongs to another user"):
-        called(home, command)
+        called(private_folder, command)
 
 
 @pytest.mark.parametrize(
@@ -180,25 +187,25 @@ def test_what_another_user_owns_is_refused(home: Path, which: str) -> None:
         ("#!{home}/program", "names no interpreter"),
     ],
 )
-def test_a_script_without_a_safe_interpreter_is_refused(home: Path, line: str, sentence: str) -> None:
+def test_a_script_without_a_safe_interpreter_is_refused(private_folder: Path, line: str, sentence: str) -> None:
     """A relative one, none, one that is not there, and a circle."""
-    program = script(home / "program", line.format(home=home) + "\n")
+    program = script(private_folder / "program", line.format(home=private_folder) + "\n")
     with pytest.raises(Refused, match=sentence):
-        called(home, Command(argv=[str(program)]))
+        called(private_folder, Command(argv=[str(program)]))
 
 
-def test_what_is_no_program_is_refused(home: Path) -> None:
+def test_what_is_no_program_is_refused(private_folder: Path) -> None:
     """A folder, a file that cannot be executed, and text that no kernel can start."""
-    (home / "folder").mkdir()
-    script(home / "text", "echo\n", 0o644)
+    (private_folder / "folder").mkdir()
+    script(private_folder / "text", "echo\n", 0o644)
     for name in ("folder", "text"):
         with pytest.raises(FileRefused, match="it is no executable file"):
-            Program(str(home / name))
-    script(home / "odd", "\x00\x01")
+            Program(str(private_folder / name))
+    script(private_folder / "odd", "\x00\x01")
     with pytest.raises(Refused, match="Exec format error"):
-        called(home, Command(argv=[str(home / "odd")]))
+        called(private_folder, Command(argv=[str(private_folder / "odd")]))
     with pytest.raises(Refused, match="No such file"):
-        called(home, Command(argv=["/bin/true"], folder=str(home / "none")))
+        called(private_folder, Command(argv=["/bin/true"], folder=str(private_folder / "none")))
 
 
 # What is left behind
@@ -215,27 +222,27 @@ def left_behind(folder: Path) -> str:
     ("rest", "told"),
     [("exit 3", {"exit_code": 3}), ("kill -9 $$", {"signal": "SIGKILL"}), ("sleep 1000", {"timed_out": True})],
 )
-def test_no_descendant_outlives_a_command(home: Path, rest: str, told: dict[str, Any]) -> None:
+def test_no_descendant_outlives_a_command(private_folder: Path, rest: str, told: dict[str, Any]) -> None:
     """Also one that has left the session and whose parent has ended: at the end of the command or its time."""
-    program = script(home / "program", f"#!/bin/sh\n{left_behind(home)}{rest}\n")
-    done = called(home, Command(argv=[str(program)], timeout=20 if "timed_out" not in told else 2))
+    program = script(private_folder / "program", f"#!/bin/sh\n{left_behind(private_folder)}{rest}\n")
+    done = called(private_folder, Command(argv=[str(program)], timeout=20 if "timed_out" not in told else 2))
     assert {name: done[name] for name in told} == told
-    assert not alive(int((home / "pid").read_text()))
+    assert not alive(int((private_folder / "pid").read_text()))
 
 
 @_ON_LINUX
-def test_a_tree_of_descendants_is_killed(home: Path) -> None:
+def test_a_tree_of_descendants_is_killed(private_folder: Path) -> None:
     """Sessions within sessions, each of which ignores every signal that can be ignored."""
-    (home / "pids").mkdir()
+    (private_folder / "pids").mkdir()
     tree = script(
-        home / "tree",
+        private_folder / "tree",
         "#!/bin/bash\ntrap '' HUP INT TERM QUIT\ntouch pids/$$\n"
         "test $1 -gt 0 && for n in 1 2; do setsid ./tree $(($1 - 1)) > /dev/null & done\nwhile :; do sleep 1; done\n",
     )
     start = f"setsid {tree} 3 > /dev/null &\nwhile test $(ls pids | wc -l) -lt 15; do sleep 0.01; done\n"
-    program = script(home / "program", f"#!/bin/sh\n{start}")
-    assert called(home, Command(argv=[str(program)], folder=str(home)))["exit_code"] == 0
-    pids = [int(one.name) for one in (home / "pids").iterdir()]
+    program = script(private_folder / "program", f"#!/bin/sh\n{start}")
+    assert called(private_folder, Command(argv=[str(program)], folder=str(private_folder)))["exit_code"] == 0
+    pids = [int(one.name) for one in (private_folder / "pids").iterdir()]
     assert len(pids) == 15
     assert [pid for pid in pids if alive(pid)] == []
 
@@ -253,13 +260,13 @@ def supervisors(server: int) -> list[int]:
 
 
 @_ON_LINUX
-def test_a_command_ends_when_its_server_is_killed(home: Path) -> None:
+def test_a_command_ends_when_its_server_is_killed(private_folder: Path) -> None:
     """The supervisor, whose memory is protected, notices and ends everything: also where nobody could tell it."""
-    program = script(home / "program", f"#!/bin/sh\n{left_behind(home)}sleep 1000\n")
-    policy = home / "mcp.toml"
+    program = script(private_folder / "program", f"#!/bin/sh\n{left_behind(private_folder)}sleep 1000\n")
+    policy = private_folder / "mcp.toml"
     policy.write_text(f'[[command]]\nargv = ["{program}"]\n')
     policy.chmod(0o600)
-    command = [sys.executable, "-m", "strongroom", "mcp", "--policy", str(policy), "--log", str(home / "log")]
+    command = [sys.executable, "-m", "strongroom", "mcp", "--policy", str(policy), "--log", str(private_folder / "log")]
     version = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     messages: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": version},
@@ -273,19 +280,19 @@ def test_a_command_ends_when_its_server_is_killed(home: Path) -> None:
         for message in messages:
             server.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
         server.stdin.flush()
-        until((home / "pid").exists, "the command")
+        until((private_folder / "pid").exists, "the command")
         assert [is_protected(pid) for pid in supervisors(server.pid)] == [True]
         server.send_signal(signal.SIGKILL)
-    left = int((home / "pid").read_text())
+    left = int((private_folder / "pid").read_text())
     until(lambda: not alive(left), "the end of what the command has started")
 
 
 @_ON_LINUX
-def test_a_secret_of_a_command_is_in_its_own_environment_only(home: Path) -> None:
+def test_a_secret_of_a_command_is_in_its_own_environment_only(private_folder: Path) -> None:
     """Neither in the arguments nor in the environment of the supervisor; and the program has no core dump."""
     show = "; ".join(f'tr "\\0" " " < /proc/$p/{name}' for name in ("cmdline", "environ"))
     look = f'p=$(cut -d" " -f4 /proc/$$/stat); {show}; ulimit -Hc'
-    done = called(home, Command(argv=["/bin/sh", "-c", look], environment={"SECRET": "canary"}))
+    done = called(private_folder, Command(argv=["/bin/sh", "-c", look], environment={"SECRET": "canary"}))
     assert done["exit_code"] == 0
     assert "supervisor.py" in done["output"]
     assert "canary" not in done["output"].replace(look, "")

@@ -45,7 +45,7 @@ def tools(path: Path) -> Iterator[Tools]:
     log.close()
 
 
-def refused(tools: Tools, tool: str, **arguments: Any) -> str:
+def refusal(tools: Tools, tool: str, **arguments: Any) -> str:
     """The sentence with which a call is refused."""
     with pytest.raises((Refused, FileRefused)) as problem:
         asyncio.run(tools.call(tool, arguments))
@@ -55,10 +55,10 @@ def refused(tools: Tools, tool: str, **arguments: Any) -> str:
 @pytest.mark.parametrize("text", ODD)
 def test_a_text_of_the_model_is_one_member_of_one_line(tools: Tools, path: Path, text: str) -> None:
     """A name of a tool, a reference, a command line: short, in printable ASCII, and nothing beside it."""
-    refused(tools, text)
-    refused(tools, "run_command", argv=[text[:4000]])
-    refused(tools, "reveal", reference=text[:4000])
-    refused(tools, "reveal", reference=f"sr://a/b/{text[:4000]}")
+    refusal(tools, text)
+    refusal(tools, "run_command", argv=[text[:4000]])
+    refusal(tools, "reveal", reference=text[:4000])
+    refusal(tools, "reveal", reference=f"sr://a/b/{text[:4000]}")
     data = path.read_bytes()
     assert data.count(b"\n") == 4
     assert all(byte == 0x0A or 0x20 <= byte < 0x7F for byte in data)
@@ -72,26 +72,26 @@ def test_a_text_of_the_model_is_one_member_of_one_line(tools: Tools, path: Path,
 
 def test_arguments_that_do_not_fit_are_not_in_the_log(tools: Tools, path: Path) -> None:
     """Neither their values nor their names."""
-    refused(tools, "reveal", reference=["canary"], canary="canary")
+    refusal(tools, "reveal", reference=["canary"], canary="canary")
     assert "canary" not in path.read_text()
 
 
 def test_an_allowed_field_is_logged_as_the_policy_spells_it(tools: Tools, path: Path) -> None:
     """Not as the model does."""
-    refused(tools, "reveal", reference="sr://%61/%62/%63")  # there is no agent
+    refusal(tools, "reveal", reference="sr://%61/%62/%63")  # there is no agent
     assert [json.loads(line).get("references") for line in path.read_text().splitlines()] == [["sr://a/b/c"], None]
 
 
 def test_a_line_that_was_cut_does_not_swallow_the_next(tools: Tools, path: Path) -> None:
     """The disk was full: nothing was done; what comes later has a line of its own."""
-    refused(tools, "first")
+    refusal(tools, "first")
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 20, before[1]))
     try:
-        assert "so nothing is done" in refused(tools, "second")
+        assert "so nothing is done" in refusal(tools, "second")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    refused(tools, "third")
+    refusal(tools, "third")
     first, cut, third = path.read_text().splitlines()
     assert (json.loads(first)["asked"], len(cut), json.loads(third)["asked"]) == ("first", 20, "third")
 
@@ -101,18 +101,18 @@ def test_a_full_log_ends_all_use_until_a_person_moves_it(
 ) -> None:
     """Nothing in it is overwritten; a file that was moved away is begun anew, with the right permissions."""
     monkeypatch.setattr(use_log, "_MOST", 1000)
-    while "is full" not in refused(tools, "unlock"):
+    while "is full" not in refusal(tools, "unlock"):
         pass
     size = path.stat().st_size
     assert 800 < size <= 1000
-    assert "is full" in refused(tools, "run_command", argv=["/bin/true"])
+    assert "is full" in refusal(tools, "run_command", argv=["/bin/true"])
     assert path.stat().st_size == size
     path.rename(path.with_name("old"))
-    assert "does not allow" in refused(tools, "unlock")
+    assert "does not allow" in refusal(tools, "unlock")
     assert (path.read_text().count("\n"), stat.S_IMODE(path.stat().st_mode)) == (1, 0o600)
     path.unlink()
     path.symlink_to("elsewhere")
-    assert "cannot be opened" in refused(tools, "unlock")
+    assert "cannot be opened" in refusal(tools, "unlock")
     assert not path.with_name("elsewhere").exists()
 
 

@@ -43,15 +43,15 @@ def load_text(folder: Path, text: str) -> Policy:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def private_folder(tmp_path: Path) -> Path:
     """A folder that only its owner can write."""
     tmp_path.chmod(0o700)
     return tmp_path
 
 
-def test_a_policy_is_read_whole(home: Path) -> None:
+def test_a_policy_is_read_whole(private_folder: Path) -> None:
     """Each part of the example."""
-    policy = load_text(home, WHOLE)
+    policy = load_text(private_folder, WHOLE)
     [command] = policy.command
     assert (command.timeout, command.output_bytes, command.folder) == (10, 1000, "/srv")
     assert policy.memory is not None
@@ -70,11 +70,11 @@ def test_a_policy_is_read_whole(home: Path) -> None:
         assert policy.revealed(other) is None
 
 
-def test_the_policy_of_the_page_is_valid(home: Path) -> None:
+def test_the_policy_of_the_page_is_valid(private_folder: Path) -> None:
     """The example in docs/agents.md, word for word."""
     page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text("utf-8")
     [example] = [text for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "[[command]]" in text]
-    policy = load_text(home, example)
+    policy = load_text(private_folder, example)
     assert policy.memory is not None
     assert policy.items
     assert policy.reveal
@@ -85,9 +85,9 @@ def test_the_policy_of_the_page_is_valid(home: Path) -> None:
     assert [one.target for one in policy.template] == ["/run/app/app.conf"]
 
 
-def test_an_empty_policy_allows_nothing(home: Path) -> None:
+def test_an_empty_policy_allows_nothing(private_folder: Path) -> None:
     """And so does none at all."""
-    assert load_text(home, "") == Policy()
+    assert load_text(private_folder, "") == Policy()
     assert not Policy().shows("office", "uid", "Wiki")
     assert Policy().revealed("sr://office/Wiki/username") is None
 
@@ -117,9 +117,9 @@ def test_an_empty_policy_allows_nothing(home: Path) -> None:
         ([], False),
     ],
 )
-def test_a_command_line_fits_word_by_word(home: Path, given: list[str], *, fits: bool) -> None:
+def test_a_command_line_fits_word_by_word(private_folder: Path, given: list[str], *, fits: bool) -> None:
     """Literally, or by a placeholder, and never with an option where there is none."""
-    [command] = load_text(home, WHOLE).command
+    [command] = load_text(private_folder, WHOLE).command
     assert command.fits(given) == fits
 
 
@@ -159,22 +159,22 @@ def test_a_command_line_fits_word_by_word(home: Path, given: list[str], *, fits:
         ("items = [", "not valid"),
     ],
 )
-def test_a_policy_that_is_wrong_is_refused(home: Path, text: str, sentence: str) -> None:
+def test_a_policy_that_is_wrong_is_refused(private_folder: Path, text: str, sentence: str) -> None:
     """Each mistake with a sentence; nothing is guessed."""
     with pytest.raises(FileRefused) as refused:
-        load_text(home, text)
+        load_text(private_folder, text)
     assert sentence in str(refused.value)
 
 
-def test_a_policy_that_others_can_write_is_refused(home: Path) -> None:
+def test_a_policy_that_others_can_write_is_refused(private_folder: Path) -> None:
     """A file of the group, of everybody, or behind a link."""
-    path = home / "mcp.toml"
-    load_text(home, WHOLE)
+    path = private_folder / "mcp.toml"
+    load_text(private_folder, WHOLE)
     for mode in (0o620, 0o602):
         path.chmod(mode)
         with pytest.raises(FileRefused, match="chmod go-w"):
             load(str(path))
     path.chmod(0o600)
-    (home / "link").symlink_to(path)
+    (private_folder / "link").symlink_to(path)
     with pytest.raises(FileRefused, match="symbolic link"):
-        load(str(home / "link"))
+        load(str(private_folder / "link"))

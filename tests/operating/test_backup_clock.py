@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import time
 from pathlib import Path
 
 import msgspec
@@ -19,14 +18,11 @@ from tests.contract.harness import Server
 from tests.kit.programs.command_line import place_of, strongroom
 from tests.kit.servers.internals import context_of
 from tests.kit.waiting import until
+from tests.kit.wall_clock import now
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
 YEAR = 365 * DAY
-
-
-def now() -> int:
-    return time.time_ns() // 1_000_000
 
 
 def put(folder: Path, made_at: int) -> Path:

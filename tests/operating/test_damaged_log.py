@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import random
@@ -19,6 +18,7 @@ import pytest
 
 from strongroom.store.sqlite import log_recovery, write_ahead_log
 from tests.kit.faults.damaged_files import FRAME, Service, doctor, flip, frames
+from tests.kit.faults.damaged_log import commit_frames, damage_reports, epoch_in_file, kept_logs
 from tests.kit.waiting import until
 
 CHANCE = random.Random(11)  # noqa: S311
@@ -45,27 +45,6 @@ def service(template: Service, tmp_path: Path) -> Iterator[Service]:
     one.server.abandon()
 
 
-def kept(service: Service) -> list[Path]:
-    return sorted(service.server.home.glob("vault.db-wal.damaged-*"))
-
-
-def told(service: Service) -> list[str]:
-    """The lines of the log and of standard error that tell of a damaged log."""
-    found = []
-    for line in service.server.log().splitlines():
-        said = json.loads(line)["message"] if line.startswith("{") and "message" in line else line
-        if "was damaged" in said:
-            found.append(said)
-    return found
-
-
-def epoch_before(service: Service) -> str:
-    connection = apsw.Connection(f"file:{service.database}?immutable=1", apsw.SQLITE_OPEN_READONLY | 0x40)
-    [(epoch,)] = connection.execute("SELECT epoch FROM lineage").fetchall()
-    connection.close()
-    return str(epoch)
-
-
 WHERE = {  # a frame, as a share of all, and a byte in it; 0 for the header of the log
     "the header's checksum": (0, 24),
     "the header's salts": (0, 17),
@@ -88,7 +67,7 @@ def test_a_damaged_log_is_told_of(service: Service, place: str, workers: str) ->
     """Kept with its bytes, a sentence and a line, a new epoch; what is left is a beginning of what was written."""
     if workers == "2" and place != "a page in the middle":
         pytest.skip("one place is enough")
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     damage(service, place)
     damaged = service.log.read_bytes()
     said = doctor(service.server.home)
@@ -97,11 +76,11 @@ def test_a_damaged_log_is_told_of(service: Service, place: str, workers: str) ->
     assert "frames can be read" in said.findings["log"][1]
     service.server.settings["WORKERS"] = workers
     service.server.start()
-    [aside] = kept(service)
+    [aside] = kept_logs(service)
     assert aside.read_bytes() == damaged
     assert stat.S_IMODE(aside.stat().st_mode) == 0o600
-    assert len(told(service)) == 2, service.server.log()  # standard error, and the log, which goes there too
-    assert str(aside) in told(service)[0]
+    assert len(damage_reports(service)) == 2, service.server.log()  # standard error, and the log, which goes there too
+    assert str(aside) in damage_reports(service)[0]
     assert service.epoch() != old_epoch
     held = service.stored()
     assert list(held.items()) == list(service.acknowledged.items())[: len(held)]
@@ -110,7 +89,7 @@ def test_a_damaged_log_is_told_of(service: Service, place: str, workers: str) ->
     new_epoch = service.epoch()
     assert service.server.end() == 0
     service.server.start()
-    assert (service.epoch(), len(kept(service)), told(service)) == (new_epoch, 1, [])
+    assert (service.epoch(), len(kept_logs(service)), damage_reports(service)) == (new_epoch, 1, [])
     service.server.end()
     after = doctor(service.server.home)
     assert after.findings["integrity"][0] == "ok"
@@ -119,18 +98,18 @@ def test_a_damaged_log_is_told_of(service: Service, place: str, workers: str) ->
 
 def test_a_log_that_is_cut_off(service: Service) -> None:
     """The index that the killed server left says how much there was."""
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     os.truncate(service.log, 32 + frames(service.log) // 2 * FRAME)
     service.server.start()
-    assert len(told(service)) == 2
+    assert len(damage_reports(service)) == 2
     assert service.epoch() != old_epoch
 
 
 def test_an_unfinished_transaction_is_no_damage(service: Service) -> None:
     """After a loss of power the last transaction may be there in any part. Nothing is said, and nothing changes."""
     (service.server.home / "vault.db-shm").unlink()  # as after a loss of power, where it says nothing
-    old_epoch = epoch_before(service)
-    ends = commits(service.log)
+    old_epoch = epoch_in_file(service)
+    ends = commit_frames(service.log)
     last, before = ends[-1], ends[-2]
     whole = service.log.read_bytes()
     saved = service.server.home / "saved"
@@ -149,7 +128,7 @@ def test_an_unfinished_transaction_is_no_damage(service: Service) -> None:
         shutil.copy(saved, service.database)
     service.log.write_bytes(torn["a frame in the middle missing"])
     service.server.start()
-    assert (told(service), kept(service), service.epoch()) == ([], [], old_epoch)
+    assert (damage_reports(service), kept_logs(service), service.epoch()) == ([], [], old_epoch)
     assert list(service.stored().items()) == list(service.acknowledged.items())[:-1]
 
 
@@ -183,7 +162,7 @@ def test_what_is_left_of_an_earlier_generation_is_no_damage(service: Service) ->
 @pytest.mark.parametrize("step", ["copied", "opened", "committed"])
 def test_a_kill_in_the_middle_comes_to_the_same_end(service: Service, step: str) -> None:
     """Whichever step it was: one kept log, a new epoch, a server that runs."""
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     damage(service, "the last transaction")
     damaged = service.log.read_bytes()
     code = f"""
@@ -206,9 +185,9 @@ log_recovery.recover(Path({str(service.database)!r}), 1_700_000_000_000)
     ended = subprocess.run([sys.executable, "-c", code], check=False)
     assert ended.returncode == -signal.SIGKILL
     service.server.start()
-    until(lambda: len(kept(service)) == 1, "one kept log")
-    assert kept(service)[0].suffix != ".pending"
-    assert kept(service)[0].read_bytes() == damaged
+    until(lambda: len(kept_logs(service)) == 1, "one kept log")
+    assert kept_logs(service)[0].suffix != ".pending"
+    assert kept_logs(service)[0].read_bytes() == damaged
     assert service.epoch() != old_epoch
     held = service.stored()
     assert list(held.items()) == list(service.acknowledged.items())[:-1]
@@ -256,19 +235,7 @@ def test_a_log_without_which_there_is_nothing(service: Service) -> None:
     assert ended.returncode == 2
     assert "salvage" in ended.stderr
     assert (service.log.read_bytes(), service.database.read_bytes()) == before
-    assert kept(service) == []
-
-
-def commits(log: Path) -> list[int]:
-    """The numbers of the frames that end a commit."""
-    whole = log.read_bytes()
-    salts = whole[16:24]
-    found = []
-    for number in range(1, frames(log) + 1):
-        head = whole[32 + (number - 1) * FRAME :][:24]
-        if head[8:16] == salts and head[4:8] != bytes(4):
-            found.append(number)
-    return found
+    assert kept_logs(service) == []
 
 
 def _zeroed(whole: bytes, number: int) -> bytes:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,7 @@ import pytest
 from strongroom.store import open_database
 from tests.conftest import SECRET
 from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
-
-
-def now() -> int:
-    return time.time_ns() // 1_000_000
+from tests.kit.wall_clock import now
 
 
 @pytest.fixture

@@ -12,8 +12,9 @@ import httpx2
 import pytest
 
 from tests.kit.network.raw_http import Response, connected, request, responses, until_closed
+from tests.kit.servers.certificate import certificate
+from tests.kit.servers.server_process import running
 from tests.kit.waiting import until
-from tests.server.test_listeners import certificate, running
 
 SECRET = {"JWT_SECRET": "x" * 32}
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

@@ -11,8 +11,8 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.kit.programs.command_line import clean_environment, strongroom
+from tests.kit.servers.server_process import running
 from tests.kit.waiting import until
-from tests.server.test_listeners import running
 
 SECRET = "a secret of the tests, long enough to sign with"
 CLIENT = "import sys; sys.modules['httpx2'] = None; from strongroom.client import {0}; {0}('http://127.0.0.1:1')"

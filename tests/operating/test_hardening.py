@@ -19,8 +19,9 @@ from strongroom.store.sqlite.database_file import DAMAGED_EXIT
 from tests.contract.harness import SECRET, Server
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
+from tests.kit.servers.certificate import certificate
+from tests.kit.servers.server_process import running
 from tests.kit.waiting import until
-from tests.server.test_listeners import certificate, running
 
 OTHER = "another secret, which is long enough to sign tokens with"
 
@@ -49,12 +50,12 @@ def test_a_worker_that_is_starting_takes_the_new_secret(tmp_path: Path) -> None:
         os.kill(int(*new), signal.SIGCONT)
         headers = {"authorization": f"Bearer {token}", "connection": "close"}
 
-        def refused() -> bool:
-            """Whether whichever worker is asked refuses the token of before."""
+        def is_token_refused() -> bool:
+            """Whether every worker refuses the previous token."""
             where = f"http://127.0.0.1:{server.port}/vault"
             return all(httpx2.get(where, headers=headers).status_code == 401 for _ in range(30))
 
-        until(refused, "both workers to read the secret anew")
+        until(is_token_refused, "both workers to read the secret anew")
         assert server.end() == 0
     finally:
         server.abandon()

@@ -38,7 +38,7 @@ def without(library: str, home: Path, *arguments: str, **settings: str) -> subpr
     )
 
 
-def refused(done: subprocess.CompletedProcess[str]) -> str:
+def error_line(done: subprocess.CompletedProcess[str]) -> str:
     """The one sentence of a server that does not start."""
     assert done.returncode == 2, done
     assert done.stderr.count("\n") == 1, done.stderr
@@ -57,10 +57,10 @@ def doctor(done: subprocess.CompletedProcess[str], check: str) -> list[str]:
 def test_a_recipient_that_is_none(tmp_path: Path, recipient: str, workers: str) -> None:
     """Nothing is made, and the doctor and `config` say the same."""
     settings = settings_of(tmp_path, BACKUP_RECIPIENT=recipient, WORKERS=workers)
-    assert "BACKUP_RECIPIENT cannot be used" in refused(strongroom(tmp_path, "serve", **settings))
+    assert "BACKUP_RECIPIENT cannot be used" in error_line(strongroom(tmp_path, "serve", **settings))
     assert list(tmp_path.iterdir()) == []
     assert SECRET_KEY not in strongroom(tmp_path, "serve", **settings).stderr
-    assert "BACKUP_RECIPIENT cannot be used" in refused(strongroom(tmp_path, "config", **settings))
+    assert "BACKUP_RECIPIENT cannot be used" in error_line(strongroom(tmp_path, "config", **settings))
     [told] = doctor(strongroom(tmp_path, "doctor", "--json", **settings), "backup")
     assert "BACKUP_RECIPIENT cannot be used" in told
 
@@ -77,7 +77,7 @@ def test_a_library_that_is_not_installed(tmp_path: Path, library: str, extra: st
     """The sentence says what to install; once, also by the doctor."""
     settings = settings_of(tmp_path, **setting)
     advice = f"pip install 'strongroom[{extra}]'"
-    assert advice in refused(without(library, tmp_path, "serve", **settings))
+    assert advice in error_line(without(library, tmp_path, "serve", **settings))
     told = without(library, tmp_path, "doctor", "--json", **settings)
     assert [advice in one for one in doctor(told, "backup") + doctor(told, "backup sent")] == [True]
 
@@ -96,7 +96,7 @@ def test_an_address_that_is_none(tmp_path: Path, place: str, by: str) -> None:
     else:
         settings["BACKUP_TO"] = place
     for command in ("serve", "doctor"):
-        assert "BACKUP_TO must be a folder, sftp://" in refused(strongroom(tmp_path, command, **settings))
+        assert "BACKUP_TO must be a folder, sftp://" in error_line(strongroom(tmp_path, command, **settings))
 
 
 @pytest.mark.parametrize("place", ["./with:colon", "a/b:c"])
@@ -109,7 +109,7 @@ def test_a_folder_with_a_colon(tmp_path: Path, place: str) -> None:
 def test_a_key_for_sftp_that_is_not_there(tmp_path: Path, name: str) -> None:
     """As with the certificate: the server does not start, and names the file and the setting."""
     settings = settings_of(tmp_path, BACKUP_TO="sftp://ada@127.0.0.1:1/in", **{name: "nowhere"})
-    assert f"Cannot read the file nowhere that {name} names" in refused(strongroom(tmp_path, "serve", **settings))
+    assert f"Cannot read the file nowhere that {name} names" in error_line(strongroom(tmp_path, "serve", **settings))
 
 
 def test_a_place_that_cannot_be_reached_is_told_of_at_the_start(tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ import pytest
 from strongroom.credentials import Claims, TokenSigner
 from strongroom.identifiers import new_uid
 from tests.kit.network.raw_http import connected, request, responses, rest
+from tests.kit.servers.server_process import PASSWORD, logged, running
 from tests.kit.waiting import until
-from tests.server.test_listeners import PASSWORD, logged, running
 
 OLD, NEW = "the secret that leaked, of 32 bytes or more", "the secret that nobody else knows, yet"
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])

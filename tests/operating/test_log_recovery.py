@@ -15,7 +15,7 @@ import apsw
 import pytest
 
 from tests.kit.faults.damaged_files import FRAME, Service, flip, frames
-from tests.operating.test_damaged_log import commits, epoch_before, kept, told
+from tests.kit.faults.damaged_log import commit_frames, damage_reports, epoch_in_file, kept_logs
 
 CHANCE = random.Random(13)  # noqa: S311
 
@@ -77,15 +77,15 @@ def test_old_frames_are_not_put_over_newer_pages(service: Service, also_the_last
     """
     replace(service, 30)
     service.kill()
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     checkpoint(service)
     index_of(service).unlink()
-    flip(service.log, 32 + (commits(service.log)[10] - 1) * FRAME + 700)
+    flip(service.log, 32 + (commit_frames(service.log)[10] - 1) * FRAME + 700)
     if also_the_last:
         flip(service.log, 32 + (frames(service.log) - 1) * FRAME + 700)
     service.server.start()
     assert service.stored() == service.acknowledged
-    assert len(told(service)) == 2
+    assert len(damage_reports(service)) == 2
     assert service.epoch() != old_epoch
 
 
@@ -95,10 +95,10 @@ def test_a_file_that_is_not_ahead_goes_on_with_its_log(service: Service) -> None
     service.write(5, CHANCE)
     service.kill()
     index_of(service).unlink()
-    flip(service.log, 32 + (commits(service.log)[-3] - 1) * FRAME + 700)
+    flip(service.log, 32 + (commit_frames(service.log)[-3] - 1) * FRAME + 700)
     service.server.start()
     assert service.stored() == dict(list(service.acknowledged.items())[:-3])
-    assert len(told(service)) == 2
+    assert len(damage_reports(service)) == 2
 
 
 # The log is gone, and its index says that it held something.
@@ -118,13 +118,13 @@ def test_a_log_that_is_gone_is_told_of(service: Service, how: str) -> None:
     before = len(service.acknowledged)
     service.write(40, CHANCE)  # the first of them may be folded into the file, as a start does
     service.kill()
-    count, old_epoch = frames(service.log), epoch_before(service)
+    count, old_epoch = frames(service.log), epoch_in_file(service)
     GONE[how](service.log)
     refused = service.command("users", "list")
     assert (refused.returncode, f"0 of {count} frames" in refused.stderr) == (2, True), refused.stderr
     service.server.start()
-    assert len(told(service)) == 2
-    assert f"0 of {count} frames" in told(service)[0]
+    assert len(damage_reports(service)) == 2
+    assert f"0 of {count} frames" in damage_reports(service)[0]
     assert service.epoch() != old_epoch
     held = service.stored()
     assert list(held.items()) == list(service.acknowledged.items())[: len(held)]
@@ -132,7 +132,7 @@ def test_a_log_that_is_gone_is_told_of(service: Service, how: str) -> None:
     new_epoch = service.epoch()
     service.kill()
     service.server.start()
-    assert (service.epoch(), told(service)) == (new_epoch, [])
+    assert (service.epoch(), damage_reports(service)) == (new_epoch, [])
 
 
 @pytest.mark.parametrize("how", GONE)
@@ -141,10 +141,10 @@ def test_a_log_that_had_been_copied_may_go(service: Service, how: str) -> None:
     service.write(40, CHANCE)
     service.kill()
     checkpoint(service)
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     GONE[how](service.log)
     service.server.start()
-    assert (told(service), kept(service), service.epoch()) == ([], [], old_epoch)
+    assert (damage_reports(service), kept_logs(service), service.epoch()) == ([], [], old_epoch)
     assert service.stored() == service.acknowledged
 
 
@@ -152,11 +152,11 @@ def test_a_zeroed_log_is_told_of_without_an_index_too(service: Service) -> None:
     """Its header is on the disk before its first frame, so a file that is longer held one."""
     service.write(40, CHANCE)
     service.kill()
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     index_of(service).unlink()
     service.log.write_bytes(bytes(service.log.stat().st_size))
     service.server.start()
-    assert len(told(service)) == 2
+    assert len(damage_reports(service)) == 2
     assert service.epoch() != old_epoch
 
 
@@ -191,7 +191,7 @@ def _writer(service: Service) -> apsw.Connection:
 def _unchanged(service: Service, old_epoch: str) -> None:
     """Start, and see that nothing is told, and nothing is missing."""
     service.server.start()
-    assert (told(service), kept(service), service.epoch()) == ([], [], old_epoch)
+    assert (damage_reports(service), kept_logs(service), service.epoch()) == ([], [], old_epoch)
     assert service.stored() == service.acknowledged
     assert service.server.end() == 0
 
@@ -200,7 +200,7 @@ def test_a_kill_within_a_large_transaction_is_no_damage(service: Service) -> Non
     """Frames of the current generation lie behind the last commit, and belong to none; with the index and without."""
     service.write(40, CHANCE)
     service.kill()
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     connection = _writer(service)
     connection.execute("UPDATE lineage SET probed_at = 1")
     committed = frames(service.log)
@@ -220,10 +220,10 @@ def test_frames_that_were_taken_back_behind_a_torn_commit_are_no_damage(service:
     """A large transaction was taken back, and the next, smaller one was torn by a loss of power, which nobody saw."""
     service.write(40, CHANCE)
     service.kill()
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     connection = _writer(service)
     connection.execute("UPDATE lineage SET probed_at = 1")
-    before = commits(service.log)[-1]
+    before = commit_frames(service.log)[-1]
     _spill(connection)
     connection.execute("ROLLBACK")
     spilled = frames(service.log)
@@ -232,7 +232,7 @@ def test_frames_that_were_taken_back_behind_a_torn_commit_are_no_damage(service:
     connection.close()
     _lay_files(service, files)
     index_of(service).unlink()
-    last = commits(service.log)[-1]
+    last = commit_frames(service.log)[-1]
     assert before < last < spilled - 50, "frames of the large one lie behind the small one"
     begin = 32 + (last - 1) * FRAME
     if torn == "content of the commit":
@@ -248,7 +248,7 @@ def test_frames_of_an_earlier_round_behind_a_torn_commit_are_no_damage(service: 
     """The log began again at its beginning; behind the torn commit lie commits of before, each followed by the next."""
     service.write(30, CHANCE)
     service.kill()
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     connection = _writer(service)
     connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_RESTART)
     earlier = frames(service.log)
@@ -258,7 +258,7 @@ def test_frames_of_an_earlier_round_behind_a_torn_commit_are_no_damage(service: 
     connection.close()
     _lay_files(service, files)
     index_of(service).unlink()
-    last = commits(service.log)[-1]
+    last = commit_frames(service.log)[-1]
     assert 1 < last < earlier - 50
     flip(service.log, 32 + (last - 1) * FRAME + 700, 500)
     _unchanged(service, old_epoch)
@@ -285,18 +285,18 @@ def test_a_restore_after_a_recovery_that_was_killed(service: Service) -> None:
     damaged = service.log.read_bytes()
     ended = subprocess.run([sys.executable, "-c", _KILLED_RECOVERY, str(service.database)], check=False)
     assert ended.returncode == -signal.SIGKILL
-    assert [path.suffix for path in kept(service)] == [".pending"]
+    assert [path.suffix for path in kept_logs(service)] == [".pending"]
     done = service.command("restore", "one")
     assert done.returncode == 0, done.stderr
-    [aside] = kept(service)
+    [aside] = kept_logs(service)
     assert aside.suffix != ".pending"
     assert aside.read_bytes() == damaged
     service.server.start()
     epoch = service.epoch()
-    assert (told(service), service.stored()) == ([], before)
+    assert (damage_reports(service), service.stored()) == ([], before)
     service.kill()
     service.server.start()
-    assert (told(service), service.epoch(), kept(service)) == ([], epoch, [aside])
+    assert (damage_reports(service), service.epoch(), kept_logs(service)) == ([], epoch, [aside])
 
 
 def test_a_new_epoch_is_refused_on_a_damaged_log(service: Service) -> None:
@@ -310,7 +310,7 @@ def test_a_new_epoch_is_refused_on_a_damaged_log(service: Service) -> None:
     assert "is damaged" in refused.stderr
     assert _take_files(service) == before
     service.server.start()
-    assert len(told(service)) == 2
+    assert len(damage_reports(service)) == 2
     assert service.server.end() == 0
     assert service.command("db", "new-epoch", "--yes").returncode == 0
 
@@ -319,8 +319,8 @@ def test_a_new_epoch_of_a_killed_server_loses_nothing(service: Service) -> None:
     """Its log is whole."""
     service.write(40, CHANCE)
     service.kill()
-    old_epoch = epoch_before(service)
+    old_epoch = epoch_in_file(service)
     assert service.command("db", "new-epoch", "--yes").returncode == 0
     service.server.start()
-    assert (told(service), service.stored()) == ([], service.acknowledged)
+    assert (damage_reports(service), service.stored()) == ([], service.acknowledged)
     assert service.epoch() != old_epoch

@@ -11,7 +11,7 @@ from strongroom.cli.configuration import Configuration
 from strongroom.options import SETTINGS_FILE, TABLE
 from tests.kit.network.ports import free_port
 from tests.kit.programs.command_line import strongroom
-from tests.server.test_listeners import running
+from tests.kit.servers.server_process import running
 
 SECRET = "4f1c9a7be0d25386a1f7c4d9e2b80563"
 ORDINARY = """

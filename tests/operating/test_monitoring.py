@@ -16,11 +16,12 @@ from strongroom import __version__, errors
 from strongroom.server.monitoring.metrics import FAMILIES
 from strongroom.store.queries import schema
 from tests.kit.programs import processes
+from tests.kit.project import ROOT
 from tests.kit.requirements import needed
+from tests.kit.servers.certificate import certificate
+from tests.kit.servers.metrics import figures
+from tests.kit.servers.server_process import running
 from tests.kit.waiting import until
-from tests.server.test_listeners import certificate, running
-from tests.server.test_metrics import figures
-from tests.test_documents import ROOT
 
 TOKEN = "a-token-for-the-figures"
 SECRET = {"JWT_SECRET": "x" * 32, "METRICS_TOKEN": TOKEN}

@@ -32,18 +32,18 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def home(template: Path, tmp_path: Path) -> Path:
+def service_folder(template: Path, tmp_path: Path) -> Path:
     """A copy of it."""
     return Path(shutil.copytree(template, tmp_path / "home"))
 
 
 def without_a_terminal(
-    home: Path, *arguments: str, given: bytes = b"", **settings: str
+    service_folder: Path, *arguments: str, given: bytes = b"", **settings: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run a command as cron does."""
     return processes.run(
         [*STRONGROOM, *arguments],
-        cwd=home,
+        cwd=service_folder,
         env=clean_environment(DB_PATH="vault.db", **settings),
         input=given,
         capture_output=True,
@@ -55,12 +55,12 @@ def without_a_terminal(
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader[0])
 @pytest.mark.parametrize("by", ["name", "stream"])
-def test_an_encrypted_archive_without_a_passphrase(home: Path, reader: tuple[str, ...], by: str) -> None:
+def test_an_encrypted_archive_without_a_passphrase(service_folder: Path, reader: tuple[str, ...], by: str) -> None:
     """Exit code 2, every way to give it, and nothing is changed."""
-    archive = home / "kept.backup"
-    before = (home / "vault.db").read_bytes()
+    archive = service_folder / "kept.backup"
+    before = (service_folder / "vault.db").read_bytes()
     given = archive.read_bytes() if by == "stream" else b""
-    done = without_a_terminal(home, *reader, "-" if by == "stream" else str(archive), given=given)
+    done = without_a_terminal(service_folder, *reader, "-" if by == "stream" else str(archive), given=given)
     assert done.returncode == 2, done
     said = done.stderr.decode()
     assert "is encrypted, and no passphrase was given" in said
@@ -68,22 +68,22 @@ def test_an_encrypted_archive_without_a_passphrase(home: Path, reader: tuple[str
         assert way in said
     assert ("standard input, or" in said) == (by == "name"), "it is taken by the archive"
     assert said.count("\n") == 1
-    assert (home / "vault.db").read_bytes() == before
+    assert (service_folder / "vault.db").read_bytes() == before
 
 
 @pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader[0])
-def test_the_ways_to_give_it(home: Path, reader: tuple[str, ...]) -> None:
+def test_the_ways_to_give_it(service_folder: Path, reader: tuple[str, ...]) -> None:
     """Each of them opens it."""
-    (home / "passphrase").write_text(f"{PASSPHRASE}\n")
-    (home / "passphrase").chmod(0o600)
-    archive = (home / "kept.backup").read_bytes()
+    (service_folder / "passphrase").write_text(f"{PASSPHRASE}\n")
+    (service_folder / "passphrase").chmod(0o600)
+    archive = (service_folder / "kept.backup").read_bytes()
     for more, given, settings in (
         (("kept.backup",), f"{PASSPHRASE}\n".encode(), {}),
         (("kept.backup", "--backup-passphrase-file", "passphrase"), b"", {}),
         (("-",), archive, {"BACKUP_PASSPHRASE": PASSPHRASE}),
         (("-",), archive, {"BACKUP_PASSPHRASE_FILE": "passphrase"}),
     ):
-        done = without_a_terminal(home, *reader, *more, given=given, **settings)
+        done = without_a_terminal(service_folder, *reader, *more, given=given, **settings)
         assert done.returncode == 0, (more, done.stderr)
 
 
@@ -103,14 +103,14 @@ def test_the_ways_to_give_it(home: Path, reader: tuple[str, ...]) -> None:
     ],
     ids=["empty", "newline", "text", "short", "database", "gzip", "json", "bytes"],
 )
-def test_what_is_no_archive(home: Path, reader: tuple[str, ...], by: str, content: bytes, says: str) -> None:
+def test_what_is_no_archive(service_folder: Path, reader: tuple[str, ...], by: str, content: bytes, says: str) -> None:
     """A sentence that names it, exit code 1 as for a damaged one, and nothing is changed."""
-    (home / "other").write_bytes(content)
-    before = (home / "vault.db").read_bytes()
-    done = without_a_terminal(home, *reader, "-" if by == "stream" else "other", given=content)
+    (service_folder / "other").write_bytes(content)
+    before = (service_folder / "vault.db").read_bytes()
+    done = without_a_terminal(service_folder, *reader, "-" if by == "stream" else "other", given=content)
     assert done.returncode == 1, done
     said = done.stderr.decode()
     assert says in said
     assert ("other" if by == "name" else "tandard input") in said
     assert said.count("\n") == 1
-    assert (home / "vault.db").read_bytes() == before
+    assert (service_folder / "vault.db").read_bytes() == before

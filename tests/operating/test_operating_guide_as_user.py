@@ -1,7 +1,8 @@
 """The first, the ordinary and the bad day of docs/operating.md, typed as the unit's user and as in the container.
 
-The stories are those of tests/faults/test_operating_guide.py. Here the settings are where the unit and the image have
-them, and the user has no privileges, stands in a folder of another user, and has no settings in the environment.
+The stories are in guide_stories.py; tests/faults/test_operating_guide.py plays them without a unit. Here the settings
+are where the unit and the image have them, and the user has no privileges, stands in a folder of another user, and has
+no settings in the environment.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ import pytest
 import yaml
 
 from strongroom.cli.configuration import SYSTEM_FILE
-from tests.faults import test_operating_guide as days
+from tests.kit.documents import text_of
 from tests.kit.network.ports import free_port
 from tests.kit.programs.mount_namespace import UID, Machine, needs_another_user
+from tests.kit.project import ROOT
 from tests.kit.servers.postgres import postgres
-from tests.test_documents import text_of
+from tests.operating import guide_stories
+from tests.operating.guide_stories import Begin
+from tests.operating.installation import PASSWORD, Installation
 
 pytestmark = needs_another_user
-ROOT = Path(__file__).parents[2]
 PATH = f"{Path(sys.executable).parent}:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TOGETHER = {"READY_FREE_BYTES": "1000000", "PUBLIC_URL": "https://vault.example.com"}
 
@@ -42,8 +45,8 @@ def _reached(url: str) -> tuple[str, list[str]]:
     return url.replace(quote(folder, safe=""), "/run/postgres").replace(folder, "/run/postgres"), [mount]
 
 
-class Apart(days.Place):
-    """A place in a namespace of its own, where an unprivileged user types."""
+class IsolatedInstallation(Installation):
+    """An installation in a namespace of its own, where an unprivileged user types."""
 
     user: str | int = UID
 
@@ -70,7 +73,7 @@ class Apart(days.Place):
     def _run(self, command: str, *, root: bool = False) -> subprocess.CompletedProcess[str]:
         env = {"PATH": PATH, **self.environment, **self.named}
         shell = ["bash", "-c", command]
-        return self.machine.run(shell, self.cwd, env, root=root, given=f"{days.PASSWORD}\n")
+        return self.machine.run(shell, self.cwd, env, root=root, given=f"{PASSWORD}\n")
 
     cwd: Path | str
 
@@ -91,7 +94,7 @@ class Apart(days.Place):
         os.chown(to, owner.st_uid, owner.st_gid)
 
 
-class UnitPlace(Apart):
+class UnitInstallation(IsolatedInstallation):
     """A machine with the unit that `strongroom systemd` prints, installed as its first lines say."""
 
     way = 1
@@ -153,9 +156,9 @@ class UnitPlace(Apart):
         environment = dict(re.findall(r"^Environment=([A-Z_]+)=(.*)$", self.unit, re.MULTILINE))
         return self._started([*told["ExecStart"].split(), *options], told["WorkingDirectory"], environment)
 
-    def take_over(self, old: days.Place) -> None:
+    def take_over(self, old: Installation) -> None:
         """Bring the secret."""
-        assert isinstance(old, UnitPlace)
+        assert isinstance(old, UnitInstallation)
         self.prepare()
         name = "etc/strongroom/jwt-secret"
         shutil.copyfile(old.home / name, self.home / name)
@@ -166,7 +169,7 @@ class UnitPlace(Apart):
         return "/var/lib/strongroom/vault.backup"
 
 
-class ContainerPlace(Apart):
+class ContainerInstallation(IsolatedInstallation):
     """The image's user, its variables and those of the compose file; nothing but the volume can be written to."""
 
     way = 2
@@ -176,7 +179,7 @@ class ContainerPlace(Apart):
         self.data = home / "volume"
         self.backups = self.data / "backups"
         self.named = {"DATA": "/mnt", "BACKUPS": "/mnt/backups"}
-        self.cwd = "/mnt"  # in the place of /data, which is WORKDIR
+        self.cwd = "/mnt"  # instead of /data, which is WORKDIR
         image = (ROOT / "Dockerfile").read_text().replace("\\\n", " ")
         [given] = re.findall(r"^ENV (.*)$", image, re.MULTILINE)
         assert re.search(r"^WORKDIR /data$", image, re.MULTILINE)
@@ -238,9 +241,9 @@ class ContainerPlace(Apart):
         match = re.search(r"listens on http://0\.0\.0\.0:(\d+)", (self.home / "stdout").read_text())
         return int(match[1]) if match else 0
 
-    def take_over(self, old: days.Place) -> None:
+    def take_over(self, old: Installation) -> None:
         """Bring the secret."""
-        assert isinstance(old, ContainerPlace)
+        assert isinstance(old, ContainerInstallation)
         self.secrets["jwt-secret"] = old.secrets["jwt-secret"]
 
     def receive(self, path: Path) -> str:
@@ -251,41 +254,41 @@ class ContainerPlace(Apart):
 
 
 @pytest.fixture
-def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., Apart]]:
-    """Makes places of one kind, and leaves nothing behind."""
-    made: list[Apart] = []
+def begin(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[..., IsolatedInstallation]]:
+    """Makes installations of one kind, and leaves nothing behind."""
+    made: list[IsolatedInstallation] = []
 
-    def new(engine: str, name: str = "home") -> Apart:
+    def new(engine: str, name: str = "home") -> IsolatedInstallation:
         made.append(request.param(tmp_path / name, engine))
         return made[-1]
 
     yield new
-    for place in made:
-        place.abandon()
+    for installation in made:
+        installation.abandon()
 
 
 STORIES: list[tuple[Callable[..., None], list[list[str]]]] = [
-    (days.test_the_first_day_and_every_day, [["sqlite"], ["postgres"]]),
-    (days.test_something_is_gone, [["sqlite"], ["postgres"]]),
-    (days.test_the_secret_has_leaked, [["sqlite"]]),
-    (days.test_the_owner_is_locked_out, [["sqlite"]]),
-    (days.test_the_machine_is_gone, [["sqlite"]]),
-    (days.test_the_disk_is_full, [[]]),
-    (days.test_the_file_is_damaged, [[]]),
+    (guide_stories.the_first_day_and_every_day, [["sqlite"], ["postgres"]]),
+    (guide_stories.something_is_gone, [["sqlite"], ["postgres"]]),
+    (guide_stories.the_secret_has_leaked, [["sqlite"]]),
+    (guide_stories.the_owner_is_locked_out, [["sqlite"]]),
+    (guide_stories.the_machine_is_gone, [["sqlite"]]),
+    (guide_stories.the_disk_is_full, [[]]),
+    (guide_stories.the_file_is_damaged, [[]]),
 ]
-WAYS = [("unit", UnitPlace), ("container", ContainerPlace)]
+WAYS = [("unit", UnitInstallation), ("container", ContainerInstallation)]
 
 
 @pytest.mark.parametrize(
     ("begin", "story", "engine"),
     [
-        pytest.param(place, story, engine, id="-".join([way, story.__name__, *engine]))
+        pytest.param(kind, story, engine, id="-".join([way, f"test_{story.__name__}", *engine]))
         for story, engines in STORIES
-        for way, place in WAYS
+        for way, kind in WAYS
         for engine in engines
     ],
     indirect=["begin"],
 )
-def test_a_story(begin: days.Begin, story: Callable[..., None], engine: list[str]) -> None:
+def test_a_story(begin: Begin, story: Callable[..., None], engine: list[str]) -> None:
     """As the page tells it; tests/faults/test_operating_guide.py plays the same without a unit."""
     story(begin, *engine)

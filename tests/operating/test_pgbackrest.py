@@ -16,6 +16,7 @@ import httpx2
 import pytest
 
 from tests.contract.harness import Server
+from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.programs.command_line import strongroom
 from tests.kit.programs.debian_programs import PACKAGES, environment, find
@@ -23,7 +24,6 @@ from tests.kit.programs.other_user import NOBODY, public_folder
 from tests.kit.requirements import needs
 from tests.kit.samples import rounds
 from tests.kit.waiting import until
-from tests.test_documents import fences, sections, text_of
 
 PROGRAMS: Final = [
     name for package in ("pgbackrest", "postgresql-15", "postgresql-client-15") for name in PACKAGES[package]

@@ -41,21 +41,21 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def home(folder: Path) -> Path:
+def service_folder(folder: Path) -> Path:
     """The folder of a service that runs as another user, where there is one."""
-    home = folder / "service"
-    home.mkdir(mode=0o700)
+    service_folder = folder / "service"
+    service_folder.mkdir(mode=0o700)
     if os.geteuid() == 0:
-        os.chown(home, NOBODY, NOBODY)
-    return home
+        os.chown(service_folder, NOBODY, NOBODY)
+    return service_folder
 
 
 @pytest.fixture
-def settings(home: Path) -> dict[str, str]:
+def settings(service_folder: Path) -> dict[str, str]:
     """A database and a backup of it."""
-    given = {"DB_PATH": str(home / "vault.db"), "JWT_SECRET": SECRET}
-    assert strongroom(home, "db", "migrate", **given).returncode == 0
-    assert strongroom(home, "backup", "one", **given).returncode == 0
+    given = {"DB_PATH": str(service_folder / "vault.db"), "JWT_SECRET": SECRET}
+    assert strongroom(service_folder, "db", "migrate", **given).returncode == 0
+    assert strongroom(service_folder, "backup", "one", **given).returncode == 0
     return given
 
 
@@ -63,10 +63,12 @@ def content(folder: Path) -> dict[str, tuple[bytes, int]]:
     return {path.name: (path.read_bytes(), path.stat().st_uid) for path in folder.iterdir()}
 
 
-def swapped(home: Path, ending: str, victim: Path, *command: str, **settings: str) -> subprocess.CompletedProcess[str]:
+def swapped(
+    service_folder: Path, ending: str, victim: Path, *command: str, **settings: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", SWAPPED, ending, str(victim), *command],
-        cwd=home,
+        cwd=service_folder,
         env=clean_environment(**settings),
         capture_output=True,
         text=True,
@@ -76,55 +78,55 @@ def swapped(home: Path, ending: str, victim: Path, *command: str, **settings: st
 
 @pytest.mark.parametrize("empty", [True, False])
 def test_nothing_is_restored_through_a_link(
-    home: Path,
+    service_folder: Path,
     settings: dict[str, str],
     tmp_path: Path,
     empty: bool,  # noqa: FBT001
 ) -> None:
     """The new file is filled under a name that others can take: SQLite would fill what is empty, or a database."""
     victim = tmp_path / "victim"
-    victim.write_bytes(b"" if empty else (home / "vault.db").read_bytes())
-    before, old = victim.read_bytes(), (home / "vault.db").read_bytes()
-    done = swapped(home, ".restoring", victim, "restore", "one", **settings)
+    victim.write_bytes(b"" if empty else (service_folder / "vault.db").read_bytes())
+    before, old = victim.read_bytes(), (service_folder / "vault.db").read_bytes()
+    done = swapped(service_folder, ".restoring", victim, "restore", "one", **settings)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
     assert victim.read_bytes() == before
-    assert (home / "vault.db").read_bytes() == old
-    assert strongroom(home, "restore", "one", **settings).returncode == 0
+    assert (service_folder / "vault.db").read_bytes() == old
+    assert strongroom(service_folder, "restore", "one", **settings).returncode == 0
 
 
 def test_no_copy_before_a_migration_is_written_through_a_link(
-    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    service_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is it made then: the schema stays as it was, and the next start makes the copy."""
     from strongroom.store import open_database
 
     known = migrations.load()
     monkeypatch.setattr(migrations, "load", lambda: known[:-1])
-    open_database(str(home / "vault.db"), lambda: 1)
+    open_database(str(service_folder / "vault.db"), lambda: 1)
     monkeypatch.undo()
     victim = tmp_path / "victim"
     victim.write_bytes(b"")
-    given = {"DB_PATH": str(home / "vault.db"), "JWT_SECRET": SECRET}
-    done = swapped(home, ".half", victim, "db", "migrate", **given)
+    given = {"DB_PATH": str(service_folder / "vault.db"), "JWT_SECRET": SECRET}
+    done = swapped(service_folder, ".half", victim, "db", "migrate", **given)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
     assert victim.read_bytes() == b""
-    assert not list(home.glob("*.schema-*[0-9]"))
-    assert strongroom(home, "db", "migrate", **given).returncode == 0
-    assert len(list(home.glob("*.schema-*[0-9]"))) == 1
+    assert not list(service_folder.glob("*.schema-*[0-9]"))
+    assert strongroom(service_folder, "db", "migrate", **given).returncode == 0
+    assert len(list(service_folder.glob("*.schema-*[0-9]"))) == 1
 
 
-def test_a_log_that_is_a_link_is_refused(home: Path, settings: dict[str, str], tmp_path: Path) -> None:
+def test_a_log_that_is_a_link_is_refused(service_folder: Path, settings: dict[str, str], tmp_path: Path) -> None:
     """A damaged log is emptied: not somebody else's file, which would look like one."""
     victim = tmp_path / "victim"
     victim.write_bytes(b"precious" * 2_000)
-    (home / "vault.db-wal").symlink_to(victim)
+    (service_folder / "vault.db-wal").symlink_to(victim)
     for command in (("serve", "--port", "0"), ("users", "list"), ("backup", "two"), ("db", "new-epoch", "--yes")):
-        done = strongroom(home, *command, **settings)
+        done = strongroom(service_folder, *command, **settings)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (command, done)
         assert "vault.db-wal" in done.stderr
         assert "link" in done.stderr
     assert victim.read_bytes() == b"precious" * 2_000
-    assert not list(home.glob("*.damaged-*"))
+    assert not list(service_folder.glob("*.damaged-*"))
 
 
 COMMANDS = (
@@ -141,57 +143,62 @@ COMMANDS = (
 
 @as_root
 @pytest.mark.parametrize("kind", ["a file", "no file", "by another link", "a folder above"])
-def test_root_follows_no_planted_link(home: Path, settings: dict[str, str], folder: Path, kind: str) -> None:
+def test_root_follows_no_planted_link(service_folder: Path, settings: dict[str, str], folder: Path, kind: str) -> None:
     """The service's user links its database to a folder of root: nothing is made, replaced or read there."""
     roots = folder / "root"
     roots.mkdir(mode=0o700)
-    (roots / "vault.db").write_bytes((home / "vault.db").read_bytes())
-    for path in home.glob("vault.db*"):
+    (roots / "vault.db").write_bytes((service_folder / "vault.db").read_bytes())
+    for path in service_folder.glob("vault.db*"):
         path.unlink()
-    link, target = home / "vault.db", roots / ("new.db" if kind == "no file" else "vault.db")
+    link, target = service_folder / "vault.db", roots / ("new.db" if kind == "no file" else "vault.db")
     if kind == "by another link":
-        (home / "second").symlink_to(target)
-        target = home / "second"
+        (service_folder / "second").symlink_to(target)
+        target = service_folder / "second"
     if kind == "a folder above":
-        link, target = home / "data", roots
-        settings = {**settings, "DB_PATH": str(home / "data" / "vault.db")}
+        link, target = service_folder / "data", roots
+        settings = {**settings, "DB_PATH": str(service_folder / "data" / "vault.db")}
     link.symlink_to(target)
-    for path in home.iterdir():
+    for path in service_folder.iterdir():
         os.lchown(path, NOBODY, NOBODY)
     before = content(roots)
     for command in COMMANDS:
-        done = strongroom(home, *command, **settings)
+        done = strongroom(service_folder, *command, **settings)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (command, done)
         assert f"{link} is a link" in done.stderr, (command, done)
         assert content(roots) == before, command
-    said = strongroom(home, "doctor", **settings)
+    said = strongroom(service_folder, "doctor", **settings)
     assert (said.returncode, "is a link" in said.stdout) == (1, True), said
     os.lchown(link, 0, 0)
     if kind == "by another link":
-        os.lchown(home / "second", 0, 0)
-    assert strongroom(home, "restore", "one", *(["--new"] if kind == "no file" else []), **settings).returncode == 0
+        os.lchown(service_folder / "second", 0, 0)
+    assert (
+        strongroom(service_folder, "restore", "one", *(["--new"] if kind == "no file" else []), **settings).returncode
+        == 0
+    )
     assert content(roots) != before
 
 
 @as_root
-def test_root_follows_a_link_within_what_its_maker_owns(home: Path, settings: dict[str, str], folder: Path) -> None:
+def test_root_follows_a_link_within_what_its_maker_owns(
+    service_folder: Path, settings: dict[str, str], folder: Path
+) -> None:
     """He could have put a file there himself; and he may follow whatever he can write to."""
     disk = folder / "disk"
     disk.mkdir(mode=0o700)
     os.chown(disk, NOBODY, NOBODY)
-    for path in home.glob("vault.db*"):
+    for path in service_folder.glob("vault.db*"):
         path.rename(disk / path.name)
-    (home / "vault.db").symlink_to(disk / "vault.db")
-    os.lchown(home / "vault.db", NOBODY, NOBODY)
+    (service_folder / "vault.db").symlink_to(disk / "vault.db")
+    os.lchown(service_folder / "vault.db", NOBODY, NOBODY)
     for command in (("users", "list"), ("restore", "one"), ("db", "new-epoch", "--yes")):
-        assert strongroom(home, *command, **settings).returncode == 0, command
-    assert (home / "vault.db").is_symlink()
+        assert strongroom(service_folder, *command, **settings).returncode == 0, command
+    assert (service_folder / "vault.db").is_symlink()
     assert {path.stat().st_uid for path in disk.iterdir()} == {NOBODY}
-    assert as_user(home, NOBODY, "users", "list", **settings).returncode == 0
+    assert as_user(service_folder, NOBODY, "users", "list", **settings).returncode == 0
 
 
-def test_a_link_to_itself_is_a_sentence(home: Path) -> None:
-    (home / "vault.db").symlink_to(home / "vault.db")
+def test_a_link_to_itself_is_a_sentence(service_folder: Path) -> None:
+    (service_folder / "vault.db").symlink_to(service_folder / "vault.db")
     for command in (("users", "list"), ("backup", "two"), ("serve", "--port", "0"), ("restore", "one")):
-        done = strongroom(home, *command, DB_PATH=str(home / "vault.db"), JWT_SECRET=SECRET)
+        done = strongroom(service_folder, *command, DB_PATH=str(service_folder / "vault.db"), JWT_SECRET=SECRET)
         assert (done.returncode, done.stderr.count("\n")) == (2, 1), (command, done)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,12 +14,12 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from strongroom.options import TABLE
 from tests.kit.network.ports import free_port
 from tests.kit.programs import processes
+from tests.kit.programs.command_line import STRONGROOM, clean_environment
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.server_process import logged, running
 from tests.kit.waiting import until
-from tests.server.test_listeners import logged, running
 
 SECRET = {"JWT_SECRET": "x" * 32}
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
@@ -36,16 +34,9 @@ def url() -> Iterator[str]:
 
 def serve(home: Path, **settings: str) -> subprocess.Popen[bytes]:
     """A server process that may not start."""
-    hidden = {option.variable for option in TABLE}
-    env = {name: value for name, value in os.environ.items() if name not in hidden}
+    env = clean_environment(**{"PORT": str(free_port()), "LOG_FORMAT": "json", **SECRET, **settings})
     with (home / "stdout").open("wb") as out, (home / "stderr").open("wb") as err:
-        return processes.Popen(
-            [sys.executable, "-m", "strongroom", "serve"],
-            cwd=home,
-            env=env | {"PORT": str(free_port()), "LOG_FORMAT": "json", **SECRET, **settings},
-            stdout=out,
-            stderr=err,
-        )
+        return processes.Popen([*STRONGROOM, "serve"], cwd=home, env=env, stdout=out, stderr=err)
 
 
 @WORKERS

@@ -13,8 +13,9 @@ import pytest
 
 from strongroom.options import TABLE
 from strongroom.server.reloading import RELOADABLE
+from tests.kit.servers.certificate import certificate
+from tests.kit.servers.server_process import PASSWORD, running, status_on_new_connection
 from tests.kit.waiting import until
-from tests.server.test_listeners import PASSWORD, anew, certificate, running
 
 FIRST, SECOND = "first secret, long enough to sign with", "second secret, long enough to sign with"
 
@@ -87,7 +88,7 @@ def test_files_that_variables_name_are_read_anew(tmp_path: Path) -> None:
         (tmp_path / "jwt-secret").write_text(f"{SECOND}\n")
         process.send_signal(signal.SIGHUP)
         until(lambda: "Changed: JWT_SECRET." in str(told(tmp_path)), "word of it")
-        assert anew(f"{where}/vault", made["accessToken"]) == 401
+        assert status_on_new_connection(f"{where}/vault", made["accessToken"]) == 401
         (tmp_path / "settings").unlink()
         process.send_signal(signal.SIGHUP)
         until(lambda: "Nothing was reloaded: Cannot read the settings file" in str(told(tmp_path)), "word of it")
@@ -121,7 +122,7 @@ def test_a_worker_that_is_started_later_has_the_new_secret(tmp_path: Path) -> No
 
 def answered(url: str, bearer: str) -> int:
     try:
-        return anew(url, bearer)
+        return status_on_new_connection(url, bearer)
     except httpx2.TransportError:
         return 0
 

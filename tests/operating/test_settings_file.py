@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import stat
@@ -19,18 +18,13 @@ from strongroom.options import TABLE
 from strongroom.server.backup_schedule import list_backups
 from tests.kit.network.ports import free_port
 from tests.kit.programs import processes
-from tests.kit.programs.command_line import clean_environment, strongroom
+from tests.kit.programs.command_line import clean_environment, in_json, strongroom
 from tests.kit.programs.mount_namespace import UID
 from tests.kit.programs.other_user import as_root, as_user
 from tests.kit.waiting import until
 
 SECRET = "4f1c9a7be0d25386a1f7c4d9e2b80563"
 PASSWORD = "correct horse"
-
-
-def in_json(done: subprocess.CompletedProcess[str]) -> Any:
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
 
 
 @pytest.fixture

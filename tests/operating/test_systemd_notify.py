@@ -4,53 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from tests.kit.programs.systemd_manager import manager
+from tests.kit.servers.server_process import running
 from tests.kit.waiting import until
-from tests.server.test_listeners import running
 
 SECRET = {"JWT_SECRET": "x" * 32}
 WORKERS = pytest.mark.parametrize("workers", ["1", "2"])
-
-
-class Manager:
-    """The end of the socket at which systemd listens."""
-
-    def __init__(self, address: str) -> None:
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.bind(address)
-        self.messages: list[str] = []
-
-    def told(self, line: str) -> bool:
-        """Whether a message has this line, by now."""
-        self.read()
-        return any(line in message.split("\n") for message in self.messages)
-
-    def read(self) -> None:
-        while True:
-            try:
-                self.messages.append(self.socket.recv(4096, socket.MSG_DONTWAIT).decode())
-            except BlockingIOError:
-                return
-
-    def count(self, line: str) -> int:
-        self.read()
-        return sum(line in message.split("\n") for message in self.messages)
-
-
-@contextmanager
-def manager(address: str) -> Iterator[Manager]:
-    made = Manager(address)
-    try:
-        yield made
-    finally:
-        made.socket.close()
 
 
 @WORKERS
@@ -62,7 +26,7 @@ def test_the_life_of_a_server_is_told(tmp_path: Path, workers: str, *, abstract:
         manager("\0" + name if abstract else name) as it,
         running(tmp_path, WORKERS=workers, NOTIFY_SOCKET=("@" if abstract else "") + name, **SECRET) as (process, _),
     ):
-        until(lambda: it.told("READY=1"), "READY=1")
+        until(lambda: it.has_received("READY=1"), "READY=1")
         assert it.messages == [message for message in it.messages if "RELOADING" not in message]
         process.send_signal(signal.SIGHUP)
         until(lambda: it.count("READY=1") == 2, "the end of the reload")
@@ -73,7 +37,7 @@ def test_the_life_of_a_server_is_told(tmp_path: Path, workers: str, *, abstract:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 0
         assert it.count("STOPPING=1") == 1
-        assert not it.told("WATCHDOG=1")  # nobody asked for it
+        assert not it.has_received("WATCHDOG=1")  # nobody asked for it
 
 
 @WORKERS
@@ -106,9 +70,9 @@ def test_a_watchdog_for_another_process_is_not_fed(tmp_path: Path) -> None:
     path = str(tmp_path / "notify")
     given = {"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000", "WATCHDOG_PID": "1", **SECRET}
     with manager(path) as it, running(tmp_path, **given):
-        until(lambda: it.told("READY=1"), "READY=1")
+        until(lambda: it.has_received("READY=1"), "READY=1")
         time.sleep(1)
-        assert not it.told("WATCHDOG=1")
+        assert not it.has_received("WATCHDOG=1")
 
 
 def test_a_backup_is_not_taken_for_the_server(tmp_path: Path) -> None:

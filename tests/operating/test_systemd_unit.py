@@ -19,9 +19,9 @@ import pytest
 
 from tests.kit.network.ports import free_port
 from tests.kit.programs import processes, sandbox
+from tests.kit.programs.systemd_manager import manager
+from tests.kit.project import ROOT
 from tests.kit.waiting import until
-from tests.operating.test_systemd_notify import manager
-from tests.test_documents import ROOT
 
 PASSWORD = "correct horse"
 _reason = sandbox.why_not()
@@ -108,19 +108,19 @@ def test_the_sandbox_refuses_what_the_unit_refuses(tmp_path: Path) -> None:
     machine = Machine(tmp_path)
     program = """
 import errno, mmap, os, socket, resource
-def refused(work, *codes):
+def expect_error(work, *codes):
     try: work()
     except OSError as error: assert error.errno in codes, (work, error)
     else: raise SystemExit(f"{work} was not refused")
-refused(lambda: os.sched_setaffinity(0, {0}), errno.EPERM)
-refused(lambda: os.chown(".", os.getuid(), os.getgid()), errno.EPERM)
-refused(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW), errno.EAFNOSUPPORT)
-refused(lambda: os.mkdir("d", 0o4700) or os.chmod(".", 0o4700), errno.EPERM)
-refused(lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC), errno.EPERM)
+expect_error(lambda: os.sched_setaffinity(0, {0}), errno.EPERM)
+expect_error(lambda: os.chown(".", os.getuid(), os.getgid()), errno.EPERM)
+expect_error(lambda: socket.socket(socket.AF_NETLINK, socket.SOCK_RAW), errno.EAFNOSUPPORT)
+expect_error(lambda: os.mkdir("d", 0o4700) or os.chmod(".", 0o4700), errno.EPERM)
+expect_error(lambda: mmap.mmap(-1, 4096, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC), errno.EPERM)
 assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] == 8192
 if ROOT:
-    refused(lambda: open("/usr/new", "w"), errno.EROFS, errno.EACCES)
-    refused(lambda: open("/etc/new", "w"), errno.EROFS, errno.EACCES)
+    expect_error(lambda: open("/usr/new", "w"), errno.EROFS, errno.EACCES)
+    expect_error(lambda: open("/etc/new", "w"), errno.EROFS, errno.EACCES)
     assert not os.path.exists("/proc/meminfo") and os.path.exists("/proc/self/statm")
     assert os.getuid() == 64111 and not os.path.exists("/dev/mem")
     open("/tmp/t", "w").close(); open("/run/strongroom/t", "w").close()
@@ -149,7 +149,7 @@ def test_a_service_under_the_unit(tmp_path: Path, workers: str) -> None:
         manager("\0" + name) as systemd,
         machine.serving(NOTIFY_SOCKET=f"@{name}", WATCHDOG_USEC="4000000") as process,
     ):
-        until(lambda: systemd.told("READY=1") and systemd.told("WATCHDOG=1"), "what systemd is told")
+        until(lambda: systemd.has_received("READY=1") and systemd.has_received("WATCHDOG=1"), "what systemd is told")
         made = machine.register("ada@example.com")
         login = machine.http.post("/auth/email/login", json={"email": "ada@example.com", "password": PASSWORD})
         assert login.status_code == 200, login.text

@@ -30,7 +30,7 @@ def silent() -> Iterator[str]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
+def account_folder(tmp_path: Path) -> Path:
     """A folder for an account."""
     made = tmp_path / "home"
     made.mkdir(mode=0o700)
@@ -63,14 +63,14 @@ def dumps() -> Iterator[None]:
     ],
 )
 def test_a_command_is_protected_before_it_gets_a_secret(
-    world: World, home: Path, silent: str, words: list[str]
+    world: World, account_folder: Path, silent: str, words: list[str]
 ) -> None:
     """While it waits for a server, or for its input."""
-    (home.parent / "app.env").write_text(f"SECRET={REFERENCE}\n")
-    variables = world.environment | {"STRONGROOM_HOME": str(home), "STRONGROOM_URL": silent}
+    (account_folder.parent / "app.env").write_text(f"SECRET={REFERENCE}\n")
+    variables = world.environment | {"STRONGROOM_HOME": str(account_folder), "STRONGROOM_URL": silent}
     with subprocess.Popen(
         [*STRONGROOM, *words],
-        cwd=home.parent,
+        cwd=account_folder.parent,
         env=clean_environment(**variables),
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
@@ -81,13 +81,15 @@ def test_a_command_is_protected_before_it_gets_a_secret(
 
 
 @on_linux
-def test_the_short_way_of_get_is_protected(home: Path) -> None:
+def test_the_short_way_of_get_is_protected(account_folder: Path) -> None:
     """While it waits for the agent's reply, which alone has the secret."""
     with socket.socket(socket.AF_UNIX) as agent:
-        agent.bind(str(home / "agent.sock"))
+        agent.bind(str(account_folder / "agent.sock"))
         agent.listen()
         command = [*STRONGROOM, "get", "GitHub"]
-        with subprocess.Popen(command, env=clean_environment(STRONGROOM_HOME=str(home)), **AS_SOMEBODY) as process:
+        with subprocess.Popen(
+            command, env=clean_environment(STRONGROOM_HOME=str(account_folder)), **AS_SOMEBODY
+        ) as process:
             connected, _ = agent.accept()
             with connected:
                 assert b'"get"' in connected.recv(1000)

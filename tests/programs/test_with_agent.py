@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agent.person import PASSWORD, STRONGROOM, Person
+from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 from tests.kit.people.machine import World
+from tests.kit.programs.command_line import STRONGROOM
 from tests.kit.terminals.terminal import Terminal
 from tests.mcp.model import Model
 
@@ -21,16 +22,16 @@ SECRET = "pw-of-the-person-81"
 
 
 @pytest.fixture
-def person(world: World, tmp_path: Path) -> Iterator[Person]:
+def person(world: World, tmp_path: Path) -> Iterator[CommandLineUser]:
     """Somebody with one item, whose agent is unlocked."""
-    made = Person(tmp_path / "home", world.url, production_hashing=True)
+    made = CommandLineUser(tmp_path / "home", world.url, production_hashing=True)
     made.register()
     made.add("Database", SECRET)
     yield made
     made.close()
 
 
-def test_programs_get_secrets_from_the_agent(person: Person, tmp_path: Path) -> None:
+def test_programs_get_secrets_from_the_agent(person: CommandLineUser, tmp_path: Path) -> None:
     """run, read, inject and a model use what is unlocked, and are told when it is locked; a person unlocks."""
     [item] = person.json("list")
     reference = f"{item['reference']}/password"
@@ -65,7 +66,7 @@ def test_programs_get_secrets_from_the_agent(person: Person, tmp_path: Path) -> 
     assert SECRET not in (person.home / "mcp.log").read_text()
 
 
-def test_the_page_runs_word_for_word(person: Person, tmp_path: Path) -> None:
+def test_the_page_runs_word_for_word(person: CommandLineUser, tmp_path: Path) -> None:
     """The first five minutes, a token for a machine, and one for a memory, as docs/agents.md has them."""
     page = (Path(__file__).parents[2] / "docs" / "agents.md").read_text("utf-8")
     blocks = re.findall(r"```(sh|text)\n(.*?)```", page, re.DOTALL)

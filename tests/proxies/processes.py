@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.programs.debian_programs import environment
 from tests.kit.waiting import until
-from tests.test_documents import fences, sections, text_of
 
 HOST: Final = "vault.example.com"
 SERVER: Final = "127.0.0.1:3000"

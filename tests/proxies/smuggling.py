@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from tests.http_differential.corpus import CORPUS
+from tests.http_differential.generator import Generator
 from tests.proxies.processes import HOST
-from tests.server.differential import CORPUS, Generator
 
 HALF_CLOSE: Final = -1.0  # in the place of a pause: the client sends no more, and still reads
 BURST: Final = 24  # a proxy that is busy is late to send a body that was refused meanwhile

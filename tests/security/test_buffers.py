@@ -19,8 +19,8 @@ import pytest
 
 from tests.kit.network.raw_http import connected, request, responses, until_closed
 from tests.kit.programs import processes
+from tests.kit.servers.memory import resident
 from tests.kit.waiting import until
-from tests.test_memory import resident
 
 MIB = 1024 * 1024
 DOCUMENT = 4 * MIB

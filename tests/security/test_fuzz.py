@@ -17,8 +17,8 @@ from tests.contract.people import Person
 from tests.faults.concurrent_clients import SHORT_ANSWER
 from tests.kit.programs import processes
 from tests.kit.samples import rounds
+from tests.kit.servers.memory import resident
 from tests.security.mutator import Mutator, Request
-from tests.test_memory import resident
 
 COUNT = rounds(300, 20_000)
 WARM = rounds(150, 2_000)  # requests after which the server has grown to its size

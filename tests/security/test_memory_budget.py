@@ -18,9 +18,9 @@ import pytest
 
 from tests.kit.network.raw_http import connected, request
 from tests.kit.samples import LONG
+from tests.kit.servers.memory import resident
 from tests.kit.waiting import until
 from tests.security.test_buffers import MIB, SMALL, Served, served
-from tests.test_memory import resident
 
 ROUNDS = 40 if LONG else 1
 BUFFERS = 48 * MIB

@@ -22,8 +22,8 @@ from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET
 from tests.kit.network.raw_http import listening
 from tests.kit.servers.internals import context_of, runner_of
+from tests.kit.servers.memory import resident
 from tests.kit.waiting import until
-from tests.test_memory import resident
 
 SOON = 0.4  # what the limits are shortened to, in seconds
 PATIENCE = 8.0  # by then a limit of that length must have done its work

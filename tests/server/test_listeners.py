@@ -2,62 +2,24 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
 import os
 import resource
 import signal
 import socket
 import ssl
 import stat
-import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
-from strongroom.options import TABLE
 from tests.kit.network.ports import free_port
 from tests.kit.programs import processes
+from tests.kit.servers.certificate import certificate
+from tests.kit.servers.server_process import PASSWORD, logged, running, status_on_new_connection
 from tests.kit.waiting import until
-
-PASSWORD = "correct horse"
-
-
-@contextmanager
-def running(home: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
-    """A server process, and what it says it listens on."""
-    hidden = {option.variable for option in TABLE}
-    env = {name: value for name, value in os.environ.items() if name not in hidden}
-    env |= {"DB_PATH": str(home / "vault.db"), "PORT": "0", **settings}
-    with (home / "stdout").open("wb") as out, (home / "stderr").open("ab") as err:
-        process = processes.Popen(
-            [sys.executable, "-m", "strongroom", "serve", *options], cwd=home, env=env, stdout=out, stderr=err
-        )
-
-    def listens() -> str:
-        assert process.poll() is None, (home / "stderr").read_text()
-        said = (home / "stdout").read_text()
-        return said.split("\n")[0].rpartition(" ")[2] if "data" in said else ""
-
-    try:
-        yield process, until(listens, "the server's address")
-    finally:
-        process.kill()
-        process.wait(20)
-
-
-def logged(home: Path) -> list[str]:
-    lines = [line for line in (home / "stderr").read_text().splitlines() if line.startswith("{")]
-    return [entry["message"] for entry in map(json.loads, lines) if entry["event"] == "server"]
 
 
 def through(path: Path) -> httpx2.Client:
@@ -106,28 +68,6 @@ def test_a_socket_that_a_dead_server_left_is_taken_and_a_living_ones_is_not(tmp_
         assert http.get("/health").status_code == 200
 
 
-def certificate(home: Path, name: str, days: float = 1) -> None:
-    """A certificate for localhost and its key, in files."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=9))
-        .not_valid_after(now + dt.timedelta(days=days))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .sign(key, hashes.SHA256())
-    )
-    (home / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (home / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-
-
 def shown(home: Path, port: int) -> str:
     """The name on the certificate that a server shows; it must be the one in the file, and TLS 1.2 or newer."""
     context = ssl.create_default_context(cafile=str(home / "cert.pem"))
@@ -163,12 +103,6 @@ def test_tls_by_files_and_a_new_certificate_without_a_restart(tmp_path: Path, wo
         until(lambda: len(logged(tmp_path)) == 2 * int(workers), "the reload in the log")
         assert {shown(tmp_path, port) for _ in range(8)} == {"second"}
         assert "hunter" not in (tmp_path / "stderr").read_text()
-
-
-def anew(url: str, bearer: str) -> int:
-    """The status of a request on a connection of its own, so that any of the processes may take it."""
-    with httpx2.Client(verify=False, trust_env=False) as http:
-        return http.get(url, headers={"authorization": f"Bearer {bearer}"}).status_code
 
 
 def test_a_certificate_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
@@ -207,19 +141,19 @@ def test_secrets_are_read_anew_and_nobody_is_logged_out(tmp_path: Path, workers:
         token.write_text("the-second-token-of-metrics")
         hang_up(1)
         for _ in range(6):
-            assert anew(f"{where}/vault", made["accessToken"]) == 200
+            assert status_on_new_connection(f"{where}/vault", made["accessToken"]) == 200
             tokens = ("the-first-token-of-metrics", "the-second-token-of-metrics")
-            assert [anew(f"{where}/metrics", token) for token in tokens] == [401, 200]
+            assert [status_on_new_connection(f"{where}/metrics", token) for token in tokens] == [401, 200]
         pair = http.post("/auth/refresh", json={"refreshToken": made["refreshToken"]}).json()
         old.write_text("")
         hang_up(2)
         for _ in range(6):
-            assert anew(f"{where}/vault", made["accessToken"]) == 401
-            assert anew(f"{where}/vault", pair["accessToken"]) == 200
+            assert status_on_new_connection(f"{where}/vault", made["accessToken"]) == 401
+            assert status_on_new_connection(f"{where}/vault", pair["accessToken"]) == 200
         new.unlink()
         hang_up(3)
         assert "Nothing was reloaded: Cannot read the file secret" in logged(tmp_path)[-1]
-        assert anew(f"{where}/vault", pair["accessToken"]) == 200
+        assert status_on_new_connection(f"{where}/vault", pair["accessToken"]) == 200
         assert "long enough" not in (tmp_path / "stderr").read_text()
 
 

@@ -20,7 +20,7 @@ from tests.contract.harness import ENGINES, Server
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import DESKTOP, PHONE, MakePages, Pages
 from tests.kit.clients import javascript
-from tests.web.page_helpers import Person
+from tests.web.page_helpers import BrowserUser
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -120,9 +120,9 @@ def make_pages(browser: Browser) -> Iterator[MakePages]:
 
 
 @pytest.fixture
-def person(server: Server) -> Iterator[Person]:
+def person(server: Server) -> Iterator[BrowserUser]:
     """Somebody with an account, and a Python device of theirs."""
-    with closing(Person(server)) as found:
+    with closing(BrowserUser(server)) as found:
         yield found
 
 

@@ -37,7 +37,7 @@ FORGET_CONTENTS: Final = """async () => {
 }"""
 
 
-class Person:
+class BrowserUser:
     """Somebody with an account on a server; `client` is a device of theirs that runs Python."""
 
     def __init__(self, server: Server) -> None:

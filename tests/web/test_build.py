@@ -16,9 +16,9 @@ import pytest
 from strongroom.web_release import POLICY
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import SOURCE
+from tests.kit.browsers.web_release import release_of
 from tests.kit.clients import javascript
 from tests.kit.requirements import skip_or_fail
-from tests.web.test_service_worker import release_of
 from tools import node
 
 ROOT = SOURCE.parent

@@ -13,7 +13,7 @@ from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, sc
 from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,
-    Person,
+    BrowserUser,
     account,
     back_up,
     button,
@@ -89,7 +89,7 @@ def test_many_items_come_and_go(lone: Server, make_pages: MakePages) -> None:
 
 def test_a_day_without_the_server(lone: Server, make_pages: MakePages) -> None:
     """Without it, the app starts, unlocks, makes, edits, moves and deletes; all of it arrives later."""
-    with closing(Person(lone.start())) as person:
+    with closing(BrowserUser(lone.start())) as person:
         for title in ("edited", "deleted", "moved"):
             person.login_item(title)
         pages = make_pages(lone)
@@ -166,7 +166,7 @@ def test_a_backup_of_before_the_password(lone: Server, make_pages: MakePages) ->
 
 
 @on_a_file
-def test_a_forged_document_is_a_sentence(person: Person, pages: Pages) -> None:
+def test_a_forged_document_is_a_sentence(person: BrowserUser, pages: Pages) -> None:
     """Altered content is refused by name, what is here stays, and the true one comes once the server is honest."""
     person.login_item("GitHub")
     page = person.log_in(pages)

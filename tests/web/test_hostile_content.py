@@ -12,7 +12,7 @@ from strongroom.items.types import Field, File, FileContent, Item
 from tests.contract.harness import on_a_file
 from tests.kit.browsers.web_app import Pages
 from tests.kit.samples import some
-from tests.web.page_helpers import Person, rows, wide
+from tests.web.page_helpers import BrowserUser, rows, wide
 
 SCRIPTS: Final = [
     "<script>window.hit = 1</script>",
@@ -135,7 +135,7 @@ def _look_at_all(page: Page, pages: Pages, uids: list[tuple[str, str]]) -> None:
 
 
 @on_a_file
-def test_nothing_runs_and_nothing_leaves_its_frame(person: Person, pages: Pages) -> None:
+def test_nothing_runs_and_nothing_leaves_its_frame(person: BrowserUser, pages: Pages) -> None:
     """200 items: scripts, Markdown tricks, bidirectional and invisible characters, names of megabytes, SVG files."""
     results = list(person.items.create_many(_items()))
     assert len([one for one in results if one.error is None]) == 201
@@ -164,7 +164,7 @@ def _filled(line: str) -> str:
 
 
 @on_a_file
-def test_no_note_keeps_the_page_busy(person: Person, pages: Pages) -> None:
+def test_no_note_keeps_the_page_busy(person: BrowserUser, pages: Pages) -> None:
     """Lines made so that an expression which goes back and forth in them would take minutes are shown at once."""
     lines = [
         "# a" + " " * 800 + "b",

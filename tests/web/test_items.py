@@ -23,7 +23,7 @@ from strongroom.items import (
 from strongroom.items.types import Address, Field, File, FileContent, Item, PersonName
 from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.page_helpers import Person, choose, row, wait_for, wide
+from tests.web.page_helpers import BrowserUser, choose, row, wait_for, wide
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c626001000000ffff03000006000557bfabd4"
@@ -56,7 +56,7 @@ SHOWN = {
 
 
 @on_a_file
-def test_every_type_is_shown_and_no_secret_is(person: Person, pages: Pages) -> None:
+def test_every_type_is_shown_and_no_secret_is(person: BrowserUser, pages: Pages) -> None:
     """Each type of docs/items.md with its fields; no secret is anywhere in the page."""
     for item in ITEMS:
         person.items.create(item)
@@ -85,7 +85,7 @@ def test_every_type_is_shown_and_no_secret_is(person: Person, pages: Pages) -> N
 
 
 @on_a_file
-def test_files(person: Person, pages: Pages, tmp_path: Path) -> None:
+def test_files(person: BrowserUser, pages: Pages, tmp_path: Path) -> None:
     """A picture is shown by a blob, an SVG never; files are downloaded as they are, and added while they fit."""
     person.items.create(ITEMS[-1])
     page = person.log_in(pages)
@@ -113,7 +113,7 @@ def test_files(person: Person, pages: Pages, tmp_path: Path) -> None:
 
 
 @on_a_file
-def test_an_item_is_made_and_changed(person: Person, pages: Pages) -> None:
+def test_an_item_is_made_and_changed(person: BrowserUser, pages: Pages) -> None:
     """What is typed is what another device reads; members that the app does not know, at any depth, are kept."""
     raw = {
         "type": "login", "title": "Kept", "username": "ada", "totp": {"secret": "JBSWY3DPEHPK3PXP", "later": 1},
@@ -179,7 +179,7 @@ def _clipboard(page: Page, field: str = "Search") -> str:
 
 
 @on_a_file
-def test_the_clipboard_is_cleared(server: Server, person: Person, make_pages: MakePages) -> None:
+def test_the_clipboard_is_cleared(server: Server, person: BrowserUser, make_pages: MakePages) -> None:
     """A secret leaves the clipboard after 30 seconds, and at once when the app is locked; a username stays."""
     person.login_item()
     pages = make_pages(server, permissions=["clipboard-read", "clipboard-write"])
@@ -205,7 +205,7 @@ def test_the_clipboard_is_cleared(server: Server, person: Person, make_pages: Ma
 
 
 @on_a_file
-def test_what_ends_after_a_lock_leaves_nothing(server: Server, person: Person, make_pages: MakePages) -> None:
+def test_what_ends_after_a_lock_leaves_nothing(server: Server, person: BrowserUser, make_pages: MakePages) -> None:
     """A copy that is under way is cleared, and a change that is under way is neither told nor kept for an undo."""
     person.login_item()
     pages = make_pages(server)
@@ -243,7 +243,7 @@ def test_what_ends_after_a_lock_leaves_nothing(server: Server, person: Person, m
 
 
 @on_a_file
-def test_fields_and_files_of_the_editor_keep_their_places(person: Person, pages: Pages) -> None:
+def test_fields_and_files_of_the_editor_keep_their_places(person: BrowserUser, pages: Pages) -> None:
     """No secret is revealed in the place of another; two additions of files at once both count."""
     fields = [Field(label=f"PIN {at}", value=f"hidden-{at}", type="concealed-string") for at in range(3)]
     person.login_item(
@@ -299,7 +299,7 @@ def test_fields_and_files_of_the_editor_keep_their_places(person: Person, pages:
 
 
 @on_a_file
-def test_what_does_not_fit_is_shown_and_not_changed(person: Person, pages: Pages) -> None:
+def test_what_does_not_fit_is_shown_and_not_changed(person: BrowserUser, pages: Pages) -> None:
     """A document that is no item says why and cannot be edited; one of a type that is not known can."""
     collection = person.client.vault("Personal").collection("items")
     bad = collection.create({"type": "login", "title": "Bad", "urls": "no list"})
@@ -325,7 +325,7 @@ def test_what_does_not_fit_is_shown_and_not_changed(person: Person, pages: Pages
 
 
 @on_a_file
-def test_documents_of_other_apps(person: Person, pages: Pages) -> None:
+def test_documents_of_other_apps(person: BrowserUser, pages: Pages) -> None:
     """They are shown as JSON and edited with care: valid JSON, after a question, never over another's change."""
     notes = person.client.vault("Personal").collection("notes")
     note = notes.create({"title": "Of another app", "count": 1})
@@ -352,7 +352,7 @@ def test_documents_of_other_apps(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_a_phone(person: Person, phone_pages: Pages) -> None:
+def test_a_phone(person: BrowserUser, phone_pages: Pages) -> None:
     """On a phone one column is shown at a time, nothing is wider than the screen, and axe finds nothing."""
     for item in ITEMS[:4]:
         person.items.create(item)

@@ -16,7 +16,7 @@ from strongroom.items import Login
 from tests.contract.harness import on_a_file
 from tests.kit.browsers.web_app import Pages
 from tests.kit.waiting import until
-from tests.web.page_helpers import FORGET_CONTENTS, Person, row, rows
+from tests.web.page_helpers import FORGET_CONTENTS, BrowserUser, row, rows
 
 COUNT: Final = 10_000
 # What a page notes from its first moment on: calls of WebCrypto, and when the list has its first rows and all of them.
@@ -92,7 +92,7 @@ def _opened_again(page: Page) -> dict[str, Any]:
 
 
 @on_a_file
-def test_ten_thousand_items(person: Person, pages: Pages) -> None:
+def test_ten_thousand_items(person: BrowserUser, pages: Pages) -> None:
     """Opened again, the app decrypts some boxes, not each item; only rows that can be seen are in the page.
 
     Where it must decrypt each, rows come as they are read, in a few steps.

@@ -10,7 +10,7 @@ from strongroom.items import Login
 from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import MakePages, Pages
 from tests.kit.waiting import until
-from tests.web.page_helpers import FORGET_CONTENTS, Person, choose, row
+from tests.web.page_helpers import FORGET_CONTENTS, BrowserUser, choose, row
 
 _TOP: Final = """(list) => {
   const edge = list.getBoundingClientRect().top;
@@ -21,7 +21,7 @@ _TOP: Final = """(list) => {
 
 
 @on_a_file
-def test_rows_stay_under_the_hand(person: Person, pages: Pages) -> None:
+def test_rows_stay_under_the_hand(person: BrowserUser, pages: Pages) -> None:
     """What comes or goes above the rows that can be seen does not move them; a search begins at the top of the list."""
     made = list(person.items.create_many(Login(title=f"Item {number}") for number in range(60)))
     page = person.log_in(pages)
@@ -54,7 +54,7 @@ SubtleCrypto.prototype.verify = async function (...given) {
 
 
 @on_a_file
-def test_a_place_is_changed_only_when_it_is_read(person: Person, make_pages: MakePages, server: Server) -> None:
+def test_a_place_is_changed_only_when_it_is_read(person: BrowserUser, make_pages: MakePages, server: Server) -> None:
     """While items are being read, nobody deletes a vault or changes a folder of which only a part is known."""
     person.login_item("one")
     pages = make_pages(server)
@@ -84,14 +84,14 @@ _STOP_WRITES: Final = """async () => {
 }"""
 
 
-def _username(person: Person, title: str) -> str:
+def _username(person: BrowserUser, title: str) -> str:
     item = person.items.find(title).value
     assert isinstance(item, Login)
     return item.username
 
 
 @on_a_file
-def test_a_save_that_ends_late_takes_nobody_back(person: Person, pages: Pages) -> None:
+def test_a_save_that_ends_late_takes_nobody_back(person: BrowserUser, pages: Pages) -> None:
     """Who goes on to another item while the one before is being saved stays there; it is saved all the same."""
     for title in ("one", "two"):
         person.login_item(title)

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, Route, expect
 
 from tests.contract.harness import Server
 from tests.kit.browsers.web_app import MakePages, check_accessibility
-from tests.web.page_helpers import Person, row, wait_for
+from tests.web.page_helpers import BrowserUser, row, wait_for
 
 
 def make_item(page: Page, title: str) -> None:
@@ -28,7 +28,7 @@ def test_an_older_server(lone: Server, make_pages: MakePages) -> None:
         body = {"error": {"code": "not_found", "message": "There is no such path."}}
         route.fulfill(status=404, content_type="application/json", body=json.dumps(body))
 
-    with closing(Person(lone.start())) as person:
+    with closing(BrowserUser(lone.start())) as person:
         pages = make_pages(lone, service_workers="block")
         page = person.log_in(pages)
         expect(page.get_by_role("button", name="New item").first).to_be_enabled()
@@ -63,7 +63,7 @@ def test_a_newer_server(lone: Server, make_pages: MakePages) -> None:
             return route.fulfill(response=response)
         return route.fulfill(response=response, body=json.dumps(with_more(json.loads(body))))
 
-    with closing(Person(lone.start())) as person:
+    with closing(BrowserUser(lone.start())) as person:
         person.login_item("GitHub")
         pages = make_pages(lone, service_workers="block")
         for path in ("auth", "vaults", "vault", "keyring", "events", "health"):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import re
 import shutil
@@ -18,10 +16,11 @@ from tests.client.both_clients import unique_email
 from tests.contract.harness import Server
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.browsers.web_release import newer_release
 from tests.kit.clients.javascript import served
 from tests.kit.network.ports import free_port
 from tests.kit.waiting import until
-from tests.web.page_helpers import Person, choose
+from tests.web.page_helpers import BrowserUser, choose
 
 READY = "navigator.serviceWorker.ready.then(() => true)"
 CACHED = """(async () => {
@@ -31,51 +30,6 @@ CACHED = """(async () => {
   }
   return found;
 })()"""
-
-
-def encoded(content: bytes) -> str:
-    return base64.b64encode(hashlib.sha256(content).digest()).decode()
-
-
-def newer_release(folder: Path, place: Path) -> Path:
-    """A copy of a build as a newer release has it: another page, and scripts with other names; its folder."""
-    manifest = json.loads((folder / "manifest.json").read_text())
-    parts = {path.name: f"{path.stem}0.js" for path in (folder / "assets").glob("*.js")}
-    release = release_of(folder)
-    sums: dict[str, str] = {}
-
-    def renamed(text: bytes) -> bytes:
-        for before, after in parts.items():
-            text = text.replace(before.encode(), after.encode())
-        return text
-
-    for name in sorted(manifest["files"], key=lambda name: name == "service-worker.js"):  # it comes last
-        before = (folder / name).read_bytes()
-        after = renamed(before).replace(b"<body>", b'<body data-release="newer">')
-        if name == "service-worker.js":
-            for old, new in {**sums, release: encoded(b"newer")}.items():
-                assert old.encode() in after or old == new
-                after = after.replace(old.encode(), new.encode())
-        elif not name.endswith(".txt"):
-            sums[encoded(before)] = encoded(after)
-        path = place / renamed(name.encode()).decode()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(after)
-    files = [path for path in place.rglob("*") if path.is_file()]
-    manifest["files"] = {
-        path.relative_to(place).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest() for path in files
-    }
-    (place / "manifest.json").write_text(json.dumps(manifest))
-    return place
-
-
-def release_of(folder: Path) -> str:
-    """The hash by which the service worker of a build names its cache."""
-    worker = (folder / "service-worker.js").read_text()
-    sums = {encoded(path.read_bytes()) for path in folder.rglob("*") if path.is_file()}
-    found: str
-    [found] = {one for one in re.findall(r"[A-Za-z0-9+/]{43}=", worker) if one not in sums}
-    return found
 
 
 def shows_the_log_in(page: Page) -> None:
@@ -177,7 +131,7 @@ def test_an_altered_file_or_a_page_without_the_policy_is_not_stored(make_pages: 
 def test_another_tab_is_told_of_a_newer_release(lone: Server, make_pages: MakePages, tmp_path: Path) -> None:
     """One tab loads it. The other says so, and what it cannot load any more; what was typed there stays."""
     lone.settings |= {"PORT": str(free_port())}
-    with closing(Person(lone.start())) as person:
+    with closing(BrowserUser(lone.start())) as person:
         person.login_item("GitHub")
         pages = make_pages(lone)
         page = person.log_in(pages)

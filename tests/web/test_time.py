@@ -14,13 +14,13 @@ from tests.client.both_clients import PASSWORD
 from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
-from tests.web.page_helpers import BLOCKED, OFFLINE, Person, choose, edit, held, row, wait_for, wide
+from tests.web.page_helpers import BLOCKED, OFFLINE, BrowserUser, choose, edit, held, row, wait_for, wide
 
 # Waits until what a component does after it is drawn has been done.
 _DRAWN = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))"
 
 
-def test_history_and_trash(person: Person, pages: Pages) -> None:
+def test_history_and_trash(person: BrowserUser, pages: Pages) -> None:
     """Versions are compared with secrets hidden, and restored; what was deleted comes back, or goes for good."""
     person.login_item("GitHub")
     person.change("GitHub", username="grace", password="new secret")
@@ -64,7 +64,7 @@ def test_history_and_trash(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_emptying_the_trash_takes_what_is_listed(person: Person, pages: Pages) -> None:
+def test_emptying_the_trash_takes_what_is_listed(person: BrowserUser, pages: Pages) -> None:
     """What another device deletes after the list was read is not deleted for good with the others."""
     for title in ("listed", "deleted later"):
         person.login_item(title)
@@ -91,7 +91,9 @@ def test_emptying_the_trash_takes_what_is_listed(person: Person, pages: Pages) -
     assert len(left) == 1
 
 
-def test_two_browsers_and_a_python_device_in_conflict(server: Server, person: Person, make_pages: MakePages) -> None:
+def test_two_browsers_and_a_python_device_in_conflict(
+    server: Server, person: BrowserUser, make_pages: MakePages
+) -> None:
     """Base, mine and theirs stand side by side; a person chooses by field, keeps one, or both. Nothing is lost."""
     for title in ("merged", "both", "theirs"):
         person.login_item(title)
@@ -141,7 +143,7 @@ def test_two_browsers_and_a_python_device_in_conflict(server: Server, person: Pe
 
 
 @on_a_file
-def test_each_choice_of_a_conflict_is_its_own(server: Server, person: Person, make_pages: MakePages) -> None:
+def test_each_choice_of_a_conflict_is_its_own(server: Server, person: BrowserUser, make_pages: MakePages) -> None:
     """Fields of the same name, and the same field of two items, are chosen apart; two types are not mixed by field."""
     for title in ("one", "two"):
         person.login_item(title, fields=[Field(label="PIN", value="was 1"), Field(label="PIN", value="was 2")])
@@ -194,7 +196,7 @@ def test_each_choice_of_a_conflict_is_its_own(server: Server, person: Person, ma
 
 
 @on_a_file
-def test_changes_of_other_devices(person: Person, pages: Pages) -> None:
+def test_changes_of_other_devices(person: BrowserUser, pages: Pages) -> None:
     """They appear by themselves. An open editor is told, nothing is overwritten, and both changes can be taken."""
     person.login_item("GitHub")
     page = person.log_in(pages)
@@ -228,7 +230,7 @@ def test_changes_of_other_devices(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_a_draft_is_kept(person: Person, pages: Pages) -> None:
+def test_a_draft_is_kept(person: BrowserUser, pages: Pages) -> None:
     """What is typed and not saved is there again after a look at something else, and gone after a lock."""
     person.login_item("GitHub")
     person.login_item("Another")
@@ -251,7 +253,7 @@ def test_a_draft_is_kept(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_an_editor_that_appears_late_takes_no_focus(server: Server, person: Person, make_pages: MakePages) -> None:
+def test_an_editor_that_appears_late_takes_no_focus(server: Server, person: BrowserUser, make_pages: MakePages) -> None:
     """Who types a search while the editor is still loading goes on typing there: nothing lands in the item."""
     person.login_item("GitHub")
     pages = make_pages(server, service_workers="block")
@@ -273,7 +275,7 @@ def test_an_editor_that_appears_late_takes_no_focus(server: Server, person: Pers
 
 
 @on_a_file
-def test_what_is_not_sent(server: Server, person: Person, make_pages: MakePages) -> None:
+def test_what_is_not_sent(server: Server, person: BrowserUser, make_pages: MakePages) -> None:
     """Offline, changes wait and are named; back online they are sent by themselves."""
     person.login_item("GitHub")
     pages = make_pages(server, service_workers="block")
@@ -307,7 +309,7 @@ def small(lone: Server) -> Server:
 
 def test_a_full_quota(small: Server, make_pages: MakePages) -> None:
     """A change that the server refuses is named with the reason, and can be discarded; the others are sent."""
-    with closing(Person(small)) as person:
+    with closing(BrowserUser(small)) as person:
         for title in ("one", "two", "three"):
             person.login_item(title)
         pages = make_pages(small)
@@ -334,7 +336,7 @@ def test_a_full_quota(small: Server, make_pages: MakePages) -> None:
 
 def test_a_move_that_a_full_quota_refuses(small: Server, make_pages: MakePages) -> None:
     """An item that does not fit into the other vault stays where it was, and a notice says so."""
-    with closing(Person(small)) as person:
+    with closing(BrowserUser(small)) as person:
         for title in ("one", "two", "three"):
             person.login_item(title)
         other = person.client.items("Other", create=True)

@@ -10,15 +10,15 @@ from strongroom.items import Login
 from strongroom.items.types import Field
 from tests.contract.harness import on_a_file
 from tests.kit.browsers.web_app import Pages, check_accessibility, screenshot
-from tests.web.page_helpers import Person, choose, held, lock, row, rows, settings, unlock, wait_for
+from tests.web.page_helpers import BrowserUser, choose, held, lock, row, rows, settings, unlock, wait_for
 
 
-def _folders(person: Person) -> dict[str, list[str]]:
+def _folders(person: BrowserUser) -> dict[str, list[str]]:
     return {one.value.title: one.value.folders for one in person.items.list()}
 
 
 @on_a_file
-def test_vaults(person: Person, pages: Pages) -> None:
+def test_vaults(person: BrowserUser, pages: Pages) -> None:
     """A vault is made, renamed, and deleted only by somebody who types its name."""
     page = person.log_in(pages)
     page.get_by_role("button", name="New vault").first.click()
@@ -47,7 +47,7 @@ def test_vaults(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_a_vault_is_not_taken_for_another_of_its_name(person: Person, pages: Pages) -> None:
+def test_a_vault_is_not_taken_for_another_of_its_name(person: BrowserUser, pages: Pages) -> None:
     """Where another device gives its name to a new vault meanwhile, neither is deleted or renamed."""
     person.client.vault("Work", create=True)
     page = person.log_in(pages)
@@ -79,7 +79,7 @@ def test_a_vault_is_not_taken_for_another_of_its_name(person: Person, pages: Pag
 
 
 @on_a_file
-def test_a_drag_ends_with_a_lock(person: Person, pages: Pages) -> None:
+def test_a_drag_ends_with_a_lock(person: BrowserUser, pages: Pages) -> None:
     """What was dragged when the app was locked cannot be dropped after it was unlocked."""
     person.login_item("one")
     other = person.client.items("Other", create=True)
@@ -113,7 +113,7 @@ def test_a_drag_ends_with_a_lock(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_a_move_that_another_device_crosses(person: Person, pages: Pages) -> None:
+def test_a_move_that_another_device_crosses(person: BrowserUser, pages: Pages) -> None:
     """Changed elsewhere while it is moved to another vault, an item stays with that change, and no copy is left."""
     person.login_item("one")
     other = person.client.items("Other", create=True)
@@ -132,7 +132,7 @@ def test_a_move_that_another_device_crosses(person: Person, pages: Pages) -> Non
 
 
 @on_a_file
-def test_folders_and_many_items(person: Person, pages: Pages) -> None:
+def test_folders_and_many_items(person: BrowserUser, pages: Pages) -> None:
     """Items are moved by dragging and by a dialogue, also to another vault; many are tagged and deleted, and undone."""
     for title, folder in [("one", "A"), ("two", "A/B"), ("three", "C"), ("four", "")]:
         person.login_item(title, folders=[folder] if folder else [])
@@ -181,7 +181,7 @@ def test_folders_and_many_items(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_keys_stay_out_of_forms(person: Person, pages: Pages) -> None:
+def test_keys_stay_out_of_forms(person: BrowserUser, pages: Pages) -> None:
     """Single keys do nothing in a form or to a button's item, and ask before they lose what was typed."""
     person.login_item("GitHub")
     person.login_item("Another")
@@ -214,7 +214,7 @@ def test_keys_stay_out_of_forms(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_names_of_the_language_are_names(person: Person, pages: Pages) -> None:
+def test_names_of_the_language_are_names(person: BrowserUser, pages: Pages) -> None:
     """A view, a kind of event, a type or a field that is called like a member of every object is nothing special."""
     person.login_item("GitHub", fields=[Field(label="constructor", value="toString", type="valueOf")])
     person.client.vault("Personal").collection("items").create({"type": "constructor", "title": "Of no type"})
@@ -241,7 +241,7 @@ def test_names_of_the_language_are_names(person: Person, pages: Pages) -> None:
 
 
 @on_a_file
-def test_an_export_of_a_selection(person: Person, pages: Pages) -> None:
+def test_an_export_of_a_selection(person: BrowserUser, pages: Pages) -> None:
     """What is selected, and nothing else, is written to a file, after a warning. That part is loaded only then."""
     for title in ("one", "two", "three"):
         person.login_item(title, password=f"secret of {title}")
@@ -285,7 +285,7 @@ def _focused(page: Page) -> str:
 
 
 @on_a_file
-def test_the_keyboard_alone(person: Person, pages: Pages) -> None:
+def test_the_keyboard_alone(person: BrowserUser, pages: Pages) -> None:
     """Search, open, edit, save, undo, move, make, select, delete and the sheet of keys, without a mouse."""
     for number in range(40):
         person.login_item(f"item {number}")

@@ -11,7 +11,7 @@ from strongroom.items import Card, Identity, Login, Note, OneTimeCode, SshKey
 from strongroom.items.types import Address, Field, File, FileContent, Item, PersonName
 from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import PHONE, MakePages, check_accessibility, screenshot
-from tests.web.page_helpers import BLOCKED, OFFLINE, Person, edit, expect_open, row, wait_for, wide
+from tests.web.page_helpers import BLOCKED, OFFLINE, BrowserUser, edit, expect_open, row, wait_for, wide
 
 NOTES = """# Where it is used
 
@@ -52,7 +52,7 @@ def go(page: Page, *parts: str) -> None:
 
 @on_a_file
 @pytest.mark.parametrize(("scheme", "size"), list(itertools.product(("light", "dark"), ("desktop", "phone"))))
-def test_every_view(server: Server, person: Person, make_pages: MakePages, scheme: str, size: str) -> None:
+def test_every_view(server: Server, person: BrowserUser, make_pages: MakePages, scheme: str, size: str) -> None:
     """List, items, editors, history, trash, dialogues, conflicts, what waits, and empty ones."""
     made = {item.title: person.items.create(item) for item in ITEMS}
     person.change("Library", username="ada@example.com", password="a new password")

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.kit.clients.javascript import PACKAGE, once, package, run
-from tests.test_documents import fences, text_of
+from tests.kit.documents import fences, text_of
 
 # As strict as a program can be.
 STRICT: Final = (

@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from strongroom.options import SETTINGS_FILE, TABLE
 from tests.kit.programs import processes
 
@@ -18,6 +20,17 @@ def clean_environment(**settings: str) -> dict[str, str]:
     """The variables of this process without any setting of strongroom, and these."""
     hidden = {SETTINGS_FILE, *(name for option in TABLE for name in (option.variable, option.file_variable))}
     return {name: value for name, value in os.environ.items() if name not in hidden} | settings
+
+
+def isolated_environment(home: Path, **settings: str) -> dict[str, str]:
+    """The variables of a process that knows nothing of this machine's settings, and finds `strongroom` in its path."""
+    kept = {
+        name: value
+        for name, value in clean_environment().items()
+        if name != "CURL_HOME" and "proxy" not in name.lower()
+    }
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"
+    return {**kept, "PATH": path, "HOME": str(home), **settings}
 
 
 def strongroom(home: Path, *arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
@@ -38,3 +51,15 @@ def strongroom(home: Path, *arguments: str, **settings: Any) -> subprocess.Compl
 def place_of(where: str) -> dict[str, str]:
     """The setting that names a database."""
     return {"DATABASE_URL" if "://" in where else "DB_PATH": where}
+
+
+def in_json(done: subprocess.CompletedProcess[str]) -> Any:
+    """The JSON that a command printed; it must have succeeded."""
+    assert done.returncode == 0, done.stderr
+    return msgspec.json.decode(done.stdout)
+
+
+def findings(doctor: subprocess.CompletedProcess[str], check: str) -> list[dict[str, Any]]:
+    """What `strongroom doctor --json` printed about one of its checks."""
+    found: list[dict[str, Any]] = msgspec.json.decode(doctor.stdout)["findings"]
+    return [one for one in found if one["check"] == check]

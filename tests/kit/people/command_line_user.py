@@ -7,21 +7,20 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from tests.kit.programs import processes
-from tests.kit.programs.command_line import clean_environment
+from tests.kit.programs.command_line import STRONGROOM, clean_environment
+from tests.kit.programs.process_state import alive
 from tests.kit.waiting import until
 
-STRONGROOM = (sys.executable, "-m", "strongroom")
 PASSWORD = "a master password of persons in tests"  # in no other test: the canaries look at all processes
 _numbers = itertools.count(1)
 
 
-class Person:
+class CommandLineUser:
     """A person with one device. Commands run as processes; the agent is the real one.
 
     It hashes at the least cost, unless another process must get the same key: one that a test does not start by `run`.
@@ -107,11 +106,3 @@ class Person:
         with suppress(AssertionError, KeyError, ProcessLookupError):
             if self.running:
                 os.kill(self.pid, signal.SIGKILL)
-
-
-def alive(pid: int) -> bool:
-    """Whether a process runs. One that has ended and that nobody has waited for does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except FileNotFoundError:
-        return False

@@ -18,24 +18,16 @@ import pytest
 from strongroom import create_server
 from strongroom.server.transport import connection as transport
 from tests.conftest import SECRET, runs
+from tests.http_differential.corpus import CORPUS
+from tests.http_differential.cut import PROBE, Cut, fewest
+from tests.http_differential.generator import Generator
+from tests.http_differential.layer import Layer, layer, with_routes
+from tests.http_differential.outcome import Outcome, read_answers
+from tests.http_differential.reference import reference
+from tests.http_differential.rule import agree, judge
 from tests.kit.samples import LONG, rounds
 from tests.kit.servers.internals import is_started
 from tests.kit.waiting import until
-from tests.server.differential import (
-    CORPUS,
-    PROBE,
-    Cut,
-    Generator,
-    Layer,
-    Outcome,
-    agree,
-    fewest,
-    judge,
-    layer,
-    read_answers,
-    reference,
-    with_routes,
-)
 
 SEED = int(os.environ.get("HTTP_SEED", "0")) or secrets.randbelow(2**32)
 STREAMS = rounds(700, 100_000)

@@ -6,19 +6,23 @@ import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
+import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from tests.kit.people.command_line_user import CommandLineUser
 from tests.kit.waiting import PATIENCE, until
 
 PROMPT = "ready> "
 
 
-class Terminal(Protocol):
+class ShellTerminal(Protocol):
     """A shell in a terminal."""
 
     def type(self, line: str) -> None:
@@ -31,18 +35,18 @@ class Terminal(Protocol):
         """Close the terminal."""
 
 
-def open_terminal(home: Path, environment: Mapping[str, str]) -> Terminal:
+def open_terminal(folder: Path, environment: Mapping[str, str]) -> ShellTerminal:
     """A terminal with a shell in a folder."""
-    kind = Tmux if shutil.which("tmux") else Pseudo
-    (home / "bashrc").write_text(f"PS1='{PROMPT}'\nunset PROMPT_COMMAND HISTFILE\n")
-    return kind(home, dict(environment) | {"TERM": "xterm"})
+    kind = TmuxTerminal if shutil.which("tmux") else PseudoTerminal
+    (folder / "bashrc").write_text(f"PS1='{PROMPT}'\nunset PROMPT_COMMAND HISTFILE\n")
+    return kind(folder, dict(environment) | {"TERM": "xterm"})
 
 
-class Tmux:
+class TmuxTerminal:
     """A window of tmux."""
 
-    def __init__(self, home: Path, environment: dict[str, str]) -> None:
-        self._socket = str(home / "tmux.sock")
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
+        self._socket = str(folder / "tmux.sock")
         self._environment = environment
         self._call(
             "-f",
@@ -54,7 +58,7 @@ class Tmux:
             "-y",
             "500",
             "-c",
-            str(home),
+            str(folder),
             "bash --noprofile --rcfile bashrc",
         )
         self._seen = ""
@@ -94,13 +98,13 @@ class Tmux:
         self._call("kill-server")
 
 
-class Pseudo:
+class PseudoTerminal:
     """A pseudo-terminal of the standard library."""
 
-    def __init__(self, home: Path, environment: dict[str, str]) -> None:
+    def __init__(self, folder: Path, environment: dict[str, str]) -> None:
         self._pid, self._master = pty.fork()
         if not self._pid:
-            os.chdir(home)
+            os.chdir(folder)
             os.execvpe("bash", ["bash", "--noprofile", "--rcfile", "bashrc"], environment)  # noqa: S606
         self._seen = ""
         self.shows(PROMPT)
@@ -122,3 +126,20 @@ class Pseudo:
         os.write(self._master, b"exit\n")
         os.close(self._master)
         os.waitpid(self._pid, 0)
+
+
+@contextmanager
+def at_terminal(person: CommandLineUser, **more: str) -> Iterator[ShellTerminal]:
+    """The person at their terminal, with `strongroom` in the path."""
+    folder = person.home.parent
+    program = folder / "bin" / "strongroom"
+    program.parent.mkdir(exist_ok=True)
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m strongroom "$@"\n')
+    program.chmod(0o755)
+    variables = person.environment(**more)
+    variables["PATH"] = f"{program.parent}:{variables['PATH']}"
+    terminal = open_terminal(folder, variables)
+    try:
+        yield terminal
+    finally:
+        terminal.close()

@@ -1,0 +1,9 @@
+"""Where the project and its sources lie."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+ROOT: Final = Path(__file__).parents[2]
+SOURCE: Final = ROOT / "src" / "strongroom"
