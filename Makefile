@@ -217,9 +217,10 @@ check: .venv/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-format: .venv/.dev
+format: .venv/.dev js/node_modules/.done
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python -m tools.check_typescript --fix
 
 generate: .venv/.dev
 	$(BIN)/python -m tools.generate_blocking
