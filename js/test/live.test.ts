@@ -91,7 +91,8 @@ test("a collection has a type, by a function or by any validator of Standard Sch
     assert.deepEqual([note.value, note.raw], [{ title: "tea" }, { title: "tea", lines: ["a"] }]);
     assert.deepEqual((await notes.get(note.uid)).value, { title: "tea" });
     // @ts-expect-error: a value of the wrong type is refused by the compiler too
-    await assert.rejects(notes.create({ name: CANARY }), (error) => error instanceof Invalid && !inspect(error).includes(CANARY));
+    const refused = notes.create({ name: CANARY });
+    await assert.rejects(refused, (error) => error instanceof Invalid && !inspect(error).includes(CANARY));
     const strange = await untyped.create({ name: CANARY });
     const read = await notes.get(strange.uid);
     assert.deepEqual(read.raw, { name: CANARY });
