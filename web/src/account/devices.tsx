@@ -40,7 +40,7 @@ export function Devices() {
                     {one.current && <span class="tag">{moreTexts.devices.current}</span>}
                   </p>
                   <p class="muted small">
-                    {moreTexts.devices.used} <Time at={one.lastUsedAt} />{one.address !== null && <> · <bdi>{one.address}</bdi></>}
+                    {moreTexts.devices.used} <Time at={one.lastUsedAt} />{one.address !== null && <>{" · "}<bdi>{one.address}</bdi></>}
                   </p>
                   {one.userAgent !== null && <p class="muted small clip" title={one.userAgent}><bdi>{one.userAgent}</bdi></p>}
                 </div>

@@ -72,7 +72,7 @@ export function Tokens() {
                     <p class="small">{scopeOf(one, (uid) => names.get(uid))}</p>
                     <p class="muted small">
                       {moreTexts.tokens.used} <Time at={one.lastUsedAt} /> · {moreTexts.tokens.made} <Time at={one.createdAt} />
-                      {one.expiresAt !== null && <> · {moreTexts.tokens.expires} <Time at={one.expiresAt} /></>}
+                      {one.expiresAt !== null && <>{" · "}{moreTexts.tokens.expires} <Time at={one.expiresAt} /></>}
                     </p>
                   </div>
                   <Button onClick={() => setRevoking(one)}>{moreTexts.tokens.revoke}</Button>

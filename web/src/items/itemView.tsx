@@ -41,7 +41,7 @@ export function ItemView({ entry }: { entry: Entry }) {
       <Banners entry={entry} />
       {problem ? <Misfit problem={problem} raw={document.raw} /> : <ItemBody item={item} />}
       <footer class="itemFoot muted small">
-        <p>{moreTexts.items.changedAt(timeText(document.updatedAt))} · {moreTexts.items.createdAt(timeText(document.createdAt))} · {moreTexts.items.version(document.version)}</p>
+        <p>{moreTexts.items.changedAt(timeText(document.updatedAt))}{" · "}{moreTexts.items.createdAt(timeText(document.createdAt))} · {moreTexts.items.version(document.version)}</p>
         {document.gap && <p>{moreTexts.items.gap}</p>}
       </footer>
     </article>

@@ -71,7 +71,7 @@ function ConflictCard({ conflict }: { conflict: Conflict }) {
     <section class="conflict" aria-label={oneLine(title, 100)}>
       <header>
         <h2><ShownText text={title} /></h2>
-        <p class="muted small"><ShownText text={oneLine(vault, 60)} /> · {moreTexts.time.mine}: {timeText(mine.updatedAt)} · {moreTexts.time.theirs}: {timeText(theirs.updatedAt)}</p>
+        <p class="muted small"><ShownText text={oneLine(vault, 60)} /> · {moreTexts.time.mine}: {timeText(mine.updatedAt)}{" · "}{moreTexts.time.theirs}: {timeText(theirs.updatedAt)}</p>
       </header>
       {needsManualResolution && <p class="notice warning"><Icon name="warning" />{moreTexts.time.oldServer}</p>}
       {sides ? (
