@@ -44,7 +44,9 @@ export class Conflict {
   async resolve(how: Resolver): Promise<void> {
     const resolution: unknown = await checkedResolver(how)(this);
     if (!(resolution instanceof Resolution)) {
-      throw new Invalid({ resolver: `must return what keepMine(conflict) returns, or merged(value), not ${typeof resolution}` });
+      throw new Invalid({
+        resolver: `must return what keepMine(conflict) returns, or merged(value), not ${typeof resolution}`,
+      });
     }
     const { local, scope, entry, row } = this.#inside;
     await local.store.transaction(async (tables) => {
@@ -129,7 +131,13 @@ export async function undecidedConflicts(local: Local, scopes: ReadonlyMap<strin
 }
 
 async function apply(
-  local: Local, tables: Tables, scope: Scope, entry: Entry, row: Row, resolution: Resolution, mine: Document,
+  local: Local,
+  tables: Tables,
+  scope: Scope,
+  entry: Entry,
+  row: Row,
+  resolution: Resolution,
+  mine: Document,
 ): Promise<void> {
   if (resolution.kind === "mine") return rebase(local, tables, scope, entry, row);
   if (resolution.kind === "merged") {

@@ -1,12 +1,33 @@
 // Pushing the outbox, in batches.
 import {
-  BatchConflict, codeOf, DocumentNotFound, ImportUnfinished, InsufficientScope, Invalid, KeyringConflict, PayloadTooLarge,
-  QuotaExceeded, Refusal, RequestTimeout, StorageFull, Tampered, UidTaken,
+  BatchConflict,
+  codeOf,
+  DocumentNotFound,
+  ImportUnfinished,
+  InsufficientScope,
+  Invalid,
+  KeyringConflict,
+  PayloadTooLarge,
+  QuotaExceeded,
+  Refusal,
+  RequestTimeout,
+  StorageFull,
+  Tampered,
+  UidTaken,
 } from "../errors.js";
 import { EMPTY } from "../format/content.js";
 import { type Bytes, equal, must, NO_PARENT, short } from "../format/encoding.js";
 import { newest } from "../format/keys.js";
-import { DELETION, DOCUMENT, openDocument, readProof, resealNotice, type Sealed, sealContent, verifyDocument } from "../format/seal.js";
+import {
+  DELETION,
+  DOCUMENT,
+  openDocument,
+  readProof,
+  resealNotice,
+  type Sealed,
+  sealContent,
+  verifyDocument,
+} from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import { batch as batchCall, type Operation } from "../net/requests/documents.js";
 import { checkStored, type Scope, withCiphertext } from "../operations/documents.js";
@@ -68,7 +89,12 @@ export class PushResult {
 
   /** Record that the server refuses a change, unless it was changed here meanwhile. */
   async refuse(local: Local, prepared: Prepared, refused: Refusal): Promise<void> {
-    const { entry: { vault, uid, hmac }, operations, repeated, unsent } = prepared;
+    const {
+      entry: { vault, uid, hmac },
+      operations,
+      repeated,
+      unsent,
+    } = prepared;
     if (refused instanceof InsufficientScope) this.#notAllowed.add(needs(prepared));
     if (refused instanceof QuotaExceeded) this.#overQuota.push(added(prepared));
     await local.store.transaction(async (tables) => {
@@ -89,7 +115,9 @@ export class PushResult {
   likeBefore(prepared: Prepared): Refusal | undefined {
     if (this.#notAllowed.has(needs(prepared))) return new InsufficientScope();
     const [documents, size] = added(prepared);
-    return this.#overQuota.some(([least, bytes]) => documents >= least && size >= bytes) ? new QuotaExceeded() : undefined;
+    return this.#overQuota.some(([least, bytes]) => documents >= least && size >= bytes)
+      ? new QuotaExceeded()
+      : undefined;
   }
 }
 
@@ -100,7 +128,10 @@ export function nextBatch(local: Local, scope: Scope, after: number): Promise<Pr
     const most = Math.min(MOST_BYTES, local.limit.maxBytes ?? MOST_BYTES);
     const { vault } = scope;
     const ready = await tables.ready(vault, after, MOST_OPERATIONS);
-    const heads = await tables.headsOf(vault, ready.map(({ uid }) => uid));
+    const heads = await tables.headsOf(
+      vault,
+      ready.map(({ uid }) => uid),
+    );
     const sent = await tables.sentUids(vault);
     let [operations, size] = [0, 0];
     for (const entry of ready) {
@@ -119,15 +150,33 @@ export function nextBatch(local: Local, scope: Scope, after: number): Promise<Pr
 }
 
 const putOperation = (uid: string, { data, hmac }: Sealed, version: number, newVersion: number): Operation => ({
-  op: "put", uid, data, hmac, version, ...(newVersion === version + 1 ? {} : { newVersion }),
+  op: "put",
+  uid,
+  data,
+  hmac,
+  version,
+  ...(newVersion === version + 1 ? {} : { newVersion }),
 });
 const createOperation = (uid: string, collection: string, { data, hmac }: Sealed, version: number): Operation => ({
-  op: "create", collection, data, hmac, uid, ...(version === 1 ? {} : { newVersion: version }),
+  op: "create",
+  collection,
+  data,
+  hmac,
+  uid,
+  ...(version === 1 ? {} : { newVersion: version }),
 });
 
 /** The operations that bring a document from version `base` to this content; with its deletion, where it is one. */
-function operationsFor(uid: string, collection: string, sealed: Sealed, base: number, version: number, deleted: boolean) {
-  const first = base === 0 ? createOperation(uid, collection, sealed, version) : putOperation(uid, sealed, base, version);
+function operationsFor(
+  uid: string,
+  collection: string,
+  sealed: Sealed,
+  base: number,
+  version: number,
+  deleted: boolean,
+) {
+  const first =
+    base === 0 ? createOperation(uid, collection, sealed, version) : putOperation(uid, sealed, base, version);
   const operations: Operation[] = deleted ? [first, { op: "delete", uid, version }] : [first];
   return { operations, versions: operations.map((_, at) => version + at), last: sealed };
 }
@@ -151,7 +200,8 @@ async function resealed(scope: Scope, entry: Entry, version: number, parent: Byt
   const { uid, collection: wire, data, hmac, kind } = entry;
   const keys = await scope.key(wire);
   const proof = readProof(hmac);
-  if (entry.version === version && equal(proof.parent, parent) && proof.generation === newest(keys).generation) return { data, hmac };
+  if (entry.version === version && equal(proof.parent, parent) && proof.generation === newest(keys).generation)
+    return { data, hmac };
   const { content } = await openDocument(keys, entryRow(entry));
   return sealContent(keys, kind === "delete" ? DELETION : DOCUMENT, uid, version, content, { parent, wire });
 }
@@ -161,7 +211,9 @@ export async function repeat(local: Local, scope: Scope): Promise<Set<string>> {
   const pushed = new PushResult();
   for (;;) {
     const held = await local.store.heldBack(scope.vault);
-    const repeats = [...(await local.store.repeats(scope.vault))].filter(([uid]) => !pushed.stale.has(uid) && !held.has(uid));
+    const repeats = [...(await local.store.repeats(scope.vault))].filter(
+      ([uid]) => !pushed.stale.has(uid) && !held.has(uid),
+    );
     if (!repeats.length) return pushed.stale;
     const batch: Prepared[] = [];
     for (const [uid, base] of repeats.slice(0, REPEATS)) batch.push(await prepareRepeat(local, scope, uid, base));
@@ -177,8 +229,22 @@ async function prepareRepeat({ store }: Local, scope: Scope, uid: string, base: 
   const version = row.version - (gone ? 1 : 0);
   // Where the content was thrown away, the proof of a deletion stands without it.
   const sealed = data ? { data, hmac: hmac ?? "" } : await resealNotice(await scope.key(collection), row);
-  const entry = newEntry({ vault: scope.vault, uid, collection, kind: gone ? "delete" : "put", ...sealed, version, base });
-  return { entry, ...operationsFor(uid, collection, sealed, base, version, gone), size: sealed.data.length, unsent: false, repeated: true };
+  const entry = newEntry({
+    vault: scope.vault,
+    uid,
+    collection,
+    kind: gone ? "delete" : "put",
+    ...sealed,
+    version,
+    base,
+  });
+  return {
+    entry,
+    ...operationsFor(uid, collection, sealed, base, version, gone),
+    size: sealed.data.length,
+    unsent: false,
+    repeated: true,
+  };
 }
 
 /** Send one batch. Where the server refuses it, in parts: what it refuses in the end holds up nothing else. */
@@ -206,7 +272,13 @@ export async function push(local: Local, scope: Scope, given: readonly Prepared[
 }
 
 /** Send a refused batch in parts, or record that it is refused. */
-async function pushParts(local: Local, scope: Scope, batch: Prepared[], pushed: PushResult, refused: Refusal): Promise<void> {
+async function pushParts(
+  local: Local,
+  scope: Scope,
+  batch: Prepared[],
+  pushed: PushResult,
+  refused: Refusal,
+): Promise<void> {
   const isLate = refused instanceof RequestTimeout;
   if (!isRefusal(refused) && !isLate) throw refused;
   const [first] = batch;
@@ -265,10 +337,17 @@ function recordConflicts(batch: readonly Prepared[], refused: BatchConflict, pus
     if (code === codeOf(DocumentNotFound)) pushed.missing.add(uid);
     if (code === codeOf(UidTaken)) pushed.taken.add(uid);
   }
-  if (![...uids].some((uid) => pushed.stale.has(uid))) throw new Tampered("The server refused a batch and does not say why.");
+  if (![...uids].some((uid) => pushed.stale.has(uid)))
+    throw new Tampered("The server refused a batch and does not say why.");
 }
 
-async function confirmAll(local: Local, scope: Scope, batch: readonly Prepared[], results: readonly Row[], pushed: PushResult): Promise<void> {
+async function confirmAll(
+  local: Local,
+  scope: Scope,
+  batch: readonly Prepared[],
+  results: readonly Row[],
+  pushed: PushResult,
+): Promise<void> {
   await local.store.transaction(async (tables) => {
     let start = 0;
     for (const prepared of batch) {

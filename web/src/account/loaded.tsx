@@ -35,7 +35,9 @@ export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: 
     return (
       <div class="stack">
         <Fault>{of.fault}</Fault>
-        <div class="row"><Button onClick={of.again}>{texts.common.retry}</Button></div>
+        <div class="row">
+          <Button onClick={of.again}>{texts.common.retry}</Button>
+        </div>
       </div>
     );
   }
@@ -46,5 +48,9 @@ export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: 
 export function Time({ at }: { at: number | null }) {
   if (at === null) return <>{texts.common.never}</>;
   const date = new Date(at);
-  return <time dateTime={date.toISOString()} title={date.toLocaleString("en")}>{date.toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}</time>;
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString("en")}>
+      {date.toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}
+    </time>
+  );
 }

@@ -32,7 +32,8 @@ function allCodewords(version: number): number {
   return Math.floor(modules / 8);
 }
 
-const dataCodewords = (version: number): number => allCodewords(version) - CORRECTION[version - 1]! * BLOCKS[version - 1]!;
+const dataCodewords = (version: number): number =>
+  allCodewords(version) - CORRECTION[version - 1]! * BLOCKS[version - 1]!;
 
 /** The data of a code: mode, length, bytes, end, padding. */
 function encoded(version: number, lengthBits: number, bytes: Uint8Array): number[] {
@@ -48,7 +49,8 @@ function encoded(version: number, lengthBits: number, bytes: Uint8Array): number
   put(0, (8 - (bits.length % 8)) % 8);
   for (let pad = 0xec; bits.length < capacity; pad ^= 0xec ^ 0x11) put(pad, 8);
   const words: number[] = [];
-  for (let at = 0; at < bits.length; at += 8) words.push(bits.slice(at, at + 8).reduce((word, bit) => (word << 1) | bit, 0));
+  for (let at = 0; at < bits.length; at += 8)
+    words.push(bits.slice(at, at + 8).reduce((word, bit) => (word << 1) | bit, 0));
   return words;
 }
 
@@ -74,7 +76,8 @@ function interleaved(version: number, data: readonly number[]): number[] {
 /** The product in the field of 256 elements, modulo x^8 + x^4 + x^3 + x^2 + 1. */
 function times(one: number, other: number): number {
   let product = 0;
-  for (let bit = 7; bit >= 0; bit -= 1) product = (product << 1) ^ ((product >> 7) * 0x11d) ^ (((other >> bit) & 1) * one);
+  for (let bit = 7; bit >= 0; bit -= 1)
+    product = (product << 1) ^ ((product >> 7) * 0x11d) ^ (((other >> bit) & 1) * one);
   return product;
 }
 
@@ -121,13 +124,19 @@ function draw(version: number, words: readonly number[]): Modules {
   };
   const square = (x: number, y: number, reach: number, isDark: (distance: number) => boolean): void => {
     for (let down = -reach; down <= reach; down += 1)
-      for (let right = -reach; right <= reach; right += 1) set(x + right, y + down, isDark(Math.max(Math.abs(down), Math.abs(right))));
+      for (let right = -reach; right <= reach; right += 1)
+        set(x + right, y + down, isDark(Math.max(Math.abs(down), Math.abs(right))));
   };
   for (let at = 0; at < size; at += 1) {
     set(6, at, at % 2 === 0);
     set(at, 6, at % 2 === 0);
   }
-  for (const [x, y] of [[3, 3], [size - 4, 3], [3, size - 4]] as const) square(x, y, 4, (distance) => distance !== 2 && distance !== 4);
+  for (const [x, y] of [
+    [3, 3],
+    [size - 4, 3],
+    [3, size - 4],
+  ] as const)
+    square(x, y, 4, (distance) => distance !== 2 && distance !== 4);
   const places = alignments(version);
   const last = places.length - 1;
   places.forEach((x, column) =>
@@ -204,7 +213,8 @@ function penalty(modules: Modules): number {
     row.forEach((isDark, x) => {
       dark += Number(isDark);
       const below = modules[y + 1];
-      if (below && x + 1 < row.length && isDark === row[x + 1] && isDark === below[x] && isDark === below[x + 1]) found += 3;
+      if (below && x + 1 < row.length && isDark === row[x + 1] && isDark === below[x] && isDark === below[x + 1])
+        found += 3;
     }),
   );
   const share = (dark * 100) / modules.length ** 2;

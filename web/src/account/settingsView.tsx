@@ -49,12 +49,18 @@ export function SettingsView({ parts }: { parts: readonly string[] }) {
           <div class="settingsList">
             <div class="settingsHead">
               <h2 class="settingsTitle">{moreTexts.settings.title}</h2>
-              <p class="muted small clip"><bdi>{email}</bdi></p>
+              <p class="muted small clip">
+                <bdi>{email}</bdi>
+              </p>
             </div>
             <ul class="navList">
               {SECTIONS.map(([name, icon, shown]) => (
                 <li key={name}>
-                  <a class="navLink" href={hrefOf("settings", name)} aria-current={name === chosen ? "true" : undefined}>
+                  <a
+                    class="navLink"
+                    href={hrefOf("settings", name)}
+                    aria-current={name === chosen ? "true" : undefined}
+                  >
                     <Icon name={icon} />
                     <span class="navText">{shown}</span>
                   </a>
@@ -72,7 +78,10 @@ export function SettingsView({ parts }: { parts: readonly string[] }) {
         detailLabel={label}
         detail={
           <div class="settingsDetail stack" key={chosen}>
-            <a class="backLink" href={hrefOf("settings")}><Icon name="back" />{moreTexts.settings.title}</a>
+            <a class="backLink" href={hrefOf("settings")}>
+              <Icon name="back" />
+              {moreTexts.settings.title}
+            </a>
             <h2>{label}</h2>
             <Section />
           </div>

@@ -7,48 +7,120 @@ import { parseTotp } from "../totp.js";
 import type { Item, ItemType } from "../types.js";
 import { toBase64 } from "./bytes.js";
 import {
-  checked, fitsBesides, type Found, get, grouped, innerFolder, isMisfit, isoDate, itemsOf, type Json, keptBesides, listed, membersOf,
-  MOST_ATTACHMENT, named, Problem, put, type Reader, seconds, shortened, sourced, sourceIdOf, textOf, unplaced,
+  checked,
+  fitsBesides,
+  type Found,
+  get,
+  grouped,
+  innerFolder,
+  isMisfit,
+  isoDate,
+  itemsOf,
+  type Json,
+  keptBesides,
+  listed,
+  membersOf,
+  MOST_ATTACHMENT,
+  named,
+  Problem,
+  put,
+  type Reader,
+  seconds,
+  shortened,
+  sourced,
+  sourceIdOf,
+  textOf,
+  unplaced,
 } from "./common.js";
 import { parseJson, spelled } from "./json.js";
 import { Archive } from "./zip.js";
 
 const NAME = "1pux";
 const CATEGORIES: Readonly<Record<string, ItemType>> = {
-  "001": "login", "002": "card", "003": "note", "004": "identity", "005": "secret", "006": "file", "103": "identity", "106": "identity",
-  "108": "identity", "110": "login", "112": "api-credential", "114": "ssh-key",
+  "001": "login",
+  "002": "card",
+  "003": "note",
+  "004": "identity",
+  "005": "secret",
+  "006": "file",
+  "103": "identity",
+  "106": "identity",
+  "108": "identity",
+  "110": "login",
+  "112": "api-credential",
+  "114": "ssh-key",
 };
 type Names = Readonly<Record<string, string>>;
 /** The fields of 1Password's categories that are members of an item, by category and id. */
 const MEMBERS: Readonly<Record<string, Names>> = {
   "002": {
-    ccnum: "number", cardholder: "fullName", type: "cardType", cvv: "verificationNumber", pin: "pin", expiry: "expiryDate", validFrom: "validFrom",
+    ccnum: "number",
+    cardholder: "fullName",
+    type: "cardType",
+    cvv: "verificationNumber",
+    pin: "pin",
+    expiry: "expiryDate",
+    validFrom: "validFrom",
   },
   "110": { username: "username", password: "password" },
-  "112": { credential: "key", username: "username", type: "keyType", hostname: "url", validFrom: "validFrom", expires: "expiryDate" },
+  "112": {
+    credential: "key",
+    username: "username",
+    type: "keyType",
+    hostname: "url",
+    validFrom: "validFrom",
+    expires: "expiryDate",
+  },
 };
 const PARTS: Readonly<Record<string, readonly [string, Names]>> = {
   "004": ["name", { firstname: "given", initial: "given2", lastname: "surname" }],
   "103": [
     "license",
     {
-      fullname: "fullName", number: "licenseNumber", class: "licenseClass", state: "territory", country: "country", birthdate: "birthDate",
+      fullname: "fullName",
+      number: "licenseNumber",
+      class: "licenseClass",
+      state: "territory",
+      country: "country",
+      birthdate: "birthDate",
       expiry_date: "expiryDate",
     },
   ],
   "106": [
     "passport",
     {
-      type: "passportType", issuing_country: "issuingCountry", number: "passportNumber", fullname: "fullName", sex: "sex",
-      nationality: "nationality", issuing_authority: "issuingAuthority", birthdate: "birthDate", birthplace: "birthPlace",
-      issue_date: "issueDate", expiry_date: "expiryDate",
+      type: "passportType",
+      issuing_country: "issuingCountry",
+      number: "passportNumber",
+      fullname: "fullName",
+      sex: "sex",
+      nationality: "nationality",
+      issuing_authority: "issuingAuthority",
+      birthdate: "birthDate",
+      birthplace: "birthPlace",
+      issue_date: "issueDate",
+      expiry_date: "expiryDate",
     },
   ],
   "108": ["document", { name: "fullName", number: "identificationNumber" }],
 };
-const ADDRESS: Names = { street: "streetAddress", city: "city", state: "territory", zip: "postalCode", country: "country" };
-const TYPES: Names = { concealed: CONCEALED, email: "email", date: "date", monthYear: "year-month", totp: CONCEALED, creditCardNumber: CONCEALED };
-const own = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined => (Object.hasOwn(table, name) ? table[name] : undefined);
+const ADDRESS: Names = {
+  street: "streetAddress",
+  city: "city",
+  state: "territory",
+  zip: "postalCode",
+  country: "country",
+};
+const TYPES: Names = {
+  concealed: CONCEALED,
+  email: "email",
+  date: "date",
+  monthYear: "year-month",
+  totp: CONCEALED,
+  creditCardNumber: CONCEALED,
+};
+const own = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined;
 
 /** The items of all accounts and vaults; a vault becomes a folder. */
 export const read: Reader = async function* (file) {
@@ -83,7 +155,10 @@ async function* itemsOfAccounts(accounts: readonly unknown[], archive: Archive):
     yield* besides.leftOut("An account of the file");
   }
   const count = archive.countOthers("files/");
-  if (count) yield new Problem(`The zip file has files that belong to no item that was read: ${grouped(count)}. They were left out.`);
+  if (count)
+    yield new Problem(
+      `The zip file has files that belong to no item that was read: ${grouped(count)}. They were left out.`,
+    );
 }
 
 /** What an account or a vault says of itself. */
@@ -106,7 +181,10 @@ class Besides {
 
   /** The item with it, unless it is kept already. */
   keptWith(item: Item): Item {
-    const kept = this.#fits && Object.keys(this.#attributes).length ? keptBesides(item, { [this.#name]: this.#attributes }) : undefined;
+    const kept =
+      this.#fits && Object.keys(this.#attributes).length
+        ? keptBesides(item, { [this.#name]: this.#attributes })
+        : undefined;
     if (kept) this.#attributes = {};
     return kept ?? item;
   }
@@ -197,7 +275,12 @@ class Reading {
         delete (field as Json)["value"];
       } else if (value) {
         const label = textOf(get(field, "name")) || textOf(get(field, "id"));
-        this.#fields.push({ label, value, type: get(field, "fieldType") === "P" ? CONCEALED : STRING, section: "Web form" });
+        this.#fields.push({
+          label,
+          value,
+          type: get(field, "fieldType") === "P" ? CONCEALED : STRING,
+          section: "Web form",
+        });
         delete (field as Json)["value"];
       }
       left.push(field);
@@ -210,7 +293,10 @@ class Reading {
     const [name, id] = [textOf(get(described, "fileName")), textOf(get(described, "documentId"))];
     const content = await this.#archive.read(`files/${id}__${name}`, MOST_ATTACHMENT);
     if (content) this.#files.push({ name, content: toBase64(content) });
-    else this.#problems.push(new Problem(`${named(this.#item["title"])} has a file that is missing, damaged or too large; it was left out.`));
+    else
+      this.#problems.push(
+        new Problem(`${named(this.#item["title"])} has a file that is missing, damaged or too large; it was left out.`),
+      );
   }
 
   async #section(section: Readonly<Json>): Promise<void> {
@@ -253,7 +339,8 @@ class Reading {
     }
     const text = textOfKind(kind, value);
     if (text === undefined) return false;
-    if (text && !this.#member(id, text)) this.#fields.push({ label, value: text, type: own(TYPES, kind) ?? STRING, section });
+    if (text && !this.#member(id, text))
+      this.#fields.push({ label, value: text, type: own(TYPES, kind) ?? STRING, section });
     if (kind !== "email" || !isObject(value)) return kind !== "date"; // a time, of which the day is shown
     taken(value, "email_address");
     return !isTrue(get(value, "provider"));
@@ -275,10 +362,15 @@ class Reading {
   }
 
   #address(value: Readonly<Json>, label: string, section: string): boolean {
-    const parts = Object.fromEntries(Object.keys(ADDRESS).map((name) => [name, textOf(get(value, name))])) as Record<string, string>;
+    const parts = Object.fromEntries(Object.keys(ADDRESS).map((name) => [name, textOf(get(value, name))])) as Record<
+      string,
+      string
+    >;
     if (!Object.keys(value).every((name) => Object.hasOwn(ADDRESS, name))) return false;
     if (this.#type === "identity" && this.#item["address"] === undefined) {
-      this.#item["address"] = Object.fromEntries(Object.entries(ADDRESS).map(([name, member]) => [member, parts[name]]));
+      this.#item["address"] = Object.fromEntries(
+        Object.entries(ADDRESS).map(([name, member]) => [member, parts[name]]),
+      );
     } else {
       const lines = [parts["street"], strip(`${parts["zip"]} ${parts["city"]}`), parts["state"], parts["country"]];
       this.#fields.push({ label, value: lines.filter(Boolean).join("\n"), section });
@@ -298,7 +390,8 @@ class Reading {
 }
 
 /** Whether a value is a number, or, as in Python, one that true and false stand for. */
-const isTheSame = (value: unknown, number: unknown): boolean => (typeof value === "boolean" ? Number(value) : value) === number;
+const isTheSame = (value: unknown, number: unknown): boolean =>
+  (typeof value === "boolean" ? Number(value) : value) === number;
 
 /** Whether Python takes a value for true. */
 function isTrue(value: unknown): boolean {
@@ -313,7 +406,8 @@ function textOfKind(kind: string, value: unknown): string | undefined {
     return isKnown ? textOf(get(value, "email_address")) : undefined;
   }
   const number = typeof value === "boolean" ? Number(value) : Number.isInteger(value) ? (value as number) : undefined;
-  if (kind === "date" && (number !== undefined || typeof value === "bigint")) return number === undefined ? undefined : isoDate(number);
+  if (kind === "date" && (number !== undefined || typeof value === "bigint"))
+    return number === undefined ? undefined : isoDate(number);
   if (kind === "monthYear" && (number !== undefined || typeof value === "bigint")) {
     const digits = String(number).padStart(6, "0");
     return /^\d{4}(?:0[1-9]|1[0-2])$/.test(digits) ? `${digits.slice(0, 4)}-${digits.slice(4)}` : undefined;
@@ -324,8 +418,14 @@ function textOfKind(kind: string, value: unknown): string | undefined {
 /** The same without what is empty. */
 function pruned(value: unknown): unknown {
   const isEmpty = (one: unknown): boolean =>
-    one === "" || one === null || (Array.isArray(one) ? one.length === 0 : isObject(one) && Object.keys(one).length === 0);
+    one === "" ||
+    one === null ||
+    (Array.isArray(one) ? one.length === 0 : isObject(one) && Object.keys(one).length === 0);
   if (Array.isArray(value)) return value.map(pruned).filter((one) => !isEmpty(one));
   if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, pruned(one)] as const).filter(([, one]) => !isEmpty(one)));
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([name, one]) => [name, pruned(one)] as const)
+      .filter(([, one]) => !isEmpty(one)),
+  );
 }
