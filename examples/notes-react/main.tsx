@@ -89,10 +89,10 @@ function App() {
           <label>
             Password <input name="password" type="password" autoComplete="current-password" required />
           </label>
-          <button name="action" value="login">
+          <button type="submit" name="action" value="login">
             Log in
           </button>
-          <button name="action" value="register">
+          <button type="submit" name="action" value="register">
             Register
           </button>
         </form>
@@ -124,7 +124,9 @@ function Notes({ opened: { replica, notes }, onLeave }: { opened: Opened; onLeav
       <ul aria-label="Notes">
         {documents.map(({ uid, value }) => (
           <li key={uid}>
-            <button onClick={() => setSelected(uid)}>{value.title}</button>
+            <button type="button" onClick={() => setSelected(uid)}>
+              {value.title}
+            </button>
           </li>
         ))}
       </ul>
@@ -135,7 +137,7 @@ function Notes({ opened: { replica, notes }, onLeave }: { opened: Opened; onLeav
         <label>
           Text <textarea name="text" rows={6} defaultValue={note?.value.text} />
         </label>
-        <button>Save</button>
+        <button type="submit">Save</button>
         {note && (
           <button type="button" onClick={() => void notes.delete(note)}>
             Delete
@@ -160,8 +162,12 @@ function Decision({ conflict }: { conflict: Conflict }) {
   return (
     <p className="conflict">
       Changed here and elsewhere:
-      <button onClick={() => void conflict.resolve(keepMine)}>Keep mine: {title(conflict.mine.raw)}</button>
-      <button onClick={() => void conflict.resolve(keepTheirs)}>Keep theirs: {title(conflict.theirs.raw)}</button>
+      <button type="button" onClick={() => void conflict.resolve(keepMine)}>
+        Keep mine: {title(conflict.mine.raw)}
+      </button>
+      <button type="button" onClick={() => void conflict.resolve(keepTheirs)}>
+        Keep theirs: {title(conflict.theirs.raw)}
+      </button>
     </p>
   );
 }

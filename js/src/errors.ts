@@ -31,7 +31,9 @@ export class Refusal extends Error {
 }
 
 /** A class of refusals, whatever its constructor takes. */
-export type RefusalClass = Function & { readonly prototype: Refusal; readonly kind: string; readonly sentence: string };
+export type RefusalClass = (abstract new (
+  ...options: never[]
+) => Refusal) & { readonly prototype: Refusal; readonly kind: string; readonly sentence: string };
 
 /** The code of a class of refusals: it follows from its name. */
 export const codeOf = ({ kind }: { readonly kind: string }): string =>

@@ -69,7 +69,9 @@ export function useSync(
 ): Syncing {
   const state = useStore(replica?.state, NOT_SYNCED);
   const newest = useRef(resolver);
-  useEffect(() => void (newest.current = resolver));
+  useEffect(() => {
+    newest.current = resolver;
+  });
   const hasResolver = resolver !== undefined;
   const decide = useMemo<Resolver | undefined>(
     () => (hasResolver ? (conflict) => newest.current?.(conflict) as ReturnType<Resolver> : undefined),
@@ -80,7 +82,7 @@ export function useSync(
     const ended = new AbortController();
     void (async () => {
       try {
-        for await (const _ of replica.watch(decide, { every, signal: ended.signal })) continue;
+        for await (const _ of replica.watch(decide, { every, signal: ended.signal })); // the state of the replica shows each report
       } catch {
         // The state of the replica shows it.
       }

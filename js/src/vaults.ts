@@ -84,6 +84,7 @@ export class Writes<T> implements AsyncIterable<WriteResult<T>>, PromiseLike<Wri
   }
 
   /** Do all of them, and give the results. */
+  // biome-ignore lint/suspicious/noThenProperty: it is awaited like a promise, or iterated
   then<A = WriteResult<T>[], B = never>(
     done?: ((results: WriteResult<T>[]) => A | PromiseLike<A>) | null,
     failed?: ((error: unknown) => B | PromiseLike<B>) | null,

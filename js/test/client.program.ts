@@ -157,7 +157,10 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
   if (what === "walk") return collected(thing as unknown as AsyncIterable<unknown>);
   if (what === "begin") return (thing as unknown as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   if (what === "some") return some(thing as unknown as AsyncIterator<unknown>, Number(values[0]));
-  if (what === "forget") return (things[on] = undefined);
+  if (what === "forget") {
+    things[on] = undefined;
+    return undefined;
+  }
   if (what === "version") return VERSION;
   return inside.perform(coreOf(thing as unknown as Client), name, values);
 }

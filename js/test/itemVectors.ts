@@ -17,8 +17,7 @@ import {
 } from "../src/items.js";
 import { isSame } from "../src/items/differences.js";
 
-// The vectors are JSON, and each operation knows what its own look like.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// biome-ignore lint/suspicious/noExplicitAny: the vectors are JSON, and each operation knows what its own look like
 type Given = any;
 
 /** What a case should give, and what it gives. */

@@ -6,7 +6,7 @@ import { test } from "node:test";
 import { inspect } from "node:util";
 import { Invalid } from "../src/errors.js";
 import {
-  AmbiguousName,
+  type AmbiguousName,
   differences,
   field,
   fieldsAt,
@@ -28,7 +28,7 @@ import {
 } from "../src/items.js";
 import { itemDifferences } from "./itemVectors.js";
 
-const VECTORS = process.env["ITEM_VECTORS"] ?? "../tests/items/vectors";
+const VECTORS = process.env.ITEM_VECTORS ?? "../tests/items/vectors";
 const CANARY = "quince-4711";
 
 for (const file of readdirSync(VECTORS)) {

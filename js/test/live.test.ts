@@ -6,7 +6,7 @@ import { inspect } from "node:util";
 import {
   Client,
   type Collection,
-  Document,
+  type Document,
   DocumentConflict,
   Invalid,
   Locked,
@@ -15,7 +15,7 @@ import {
 } from "../src/index.js";
 import { hashCheaply } from "./cheapHashing.js";
 
-const url = process.env["URL"] ?? "";
+const url = process.env.URL ?? "";
 const PASSWORD = "correct horse battery staple";
 const CANARY = "KANARIENVOGEL";
 const newEmail = (): string => `person-${randomUUID()}@example.com`;

@@ -10,7 +10,10 @@ const opened = (): Promise<IDBDatabase> => {
 /** What differs after each of so many random transactions: nothing, where all is well; and how many records there were. */
 export async function differences(rounds: number, seed: number): Promise<[string[], number]> {
   let state = seed;
-  const random = (below: number): number => (state = (state * 48271) % 2147483647) % below;
+  const random = (below: number): number => {
+    state = (state * 48271) % 2147483647;
+    return state % below;
+  };
   const database = await opened();
   const model = new Map([
     ["v", new Map<string, unknown>()],

@@ -39,16 +39,24 @@ function App({ of, vault }: { of: Replica | undefined; vault: ReplicaVault | und
       error?.message,
       fault?.message,
     ),
-    h("button", { id: "sync", disabled: isSyncing, onClick: () => void sync() }, "Sync"),
-    h("button", { id: "elsewhere", onClick: () => setName("elsewhere") }, "Elsewhere"),
-    h("button", { id: "write", onClick: () => void notes?.create(`written here ${documents.length}`) }, "Write"),
+    h("button", { type: "button", id: "sync", disabled: isSyncing, onClick: () => void sync() }, "Sync"),
+    h("button", { type: "button", id: "elsewhere", onClick: () => setName("elsewhere") }, "Elsewhere"),
+    h(
+      "button",
+      { type: "button", id: "write", onClick: () => void notes?.create(`written here ${documents.length}`) },
+      "Write",
+    ),
     conflicts.map((conflict) =>
       h(
         "p",
         { key: conflict.uid, className: "conflict" },
         `${String(conflict.base?.value)}, ${String(conflict.mine.value)}, ${String(conflict.theirs.value)}`,
-        h("button", { className: "mine", onClick: () => void conflict.resolve(keepMine) }, "Mine"),
-        h("button", { className: "theirs", onClick: () => void conflict.resolve(keepTheirs) }, "Theirs"),
+        h("button", { type: "button", className: "mine", onClick: () => void conflict.resolve(keepMine) }, "Mine"),
+        h(
+          "button",
+          { type: "button", className: "theirs", onClick: () => void conflict.resolve(keepTheirs) },
+          "Theirs",
+        ),
       ),
     ),
   );

@@ -113,7 +113,7 @@ export function counted(): Record<string, number> {
 /** Begin to follow the server, if no other tab does. */
 export function watch(): void {
   void (async () => {
-    for await (const _ of here().watch(keepMine, { signal: ended.signal })) continue;
+    for await (const _ of here().watch(keepMine, { signal: ended.signal }));
   })();
 }
 

@@ -19,7 +19,7 @@ import { localOf } from "../src/replica/replica.js";
 import { openLocal } from "../src/replica/unlock.js";
 import { hashCheaply } from "./cheapHashing.js";
 
-const url = process.env["URL"] ?? "";
+const url = process.env.URL ?? "";
 hashCheaply();
 
 /** Run a task with a new account, and its replica in a file. */
@@ -301,7 +301,7 @@ test("the stream of events is closed as soon as nobody watches", async () => {
       async (replica) => {
         const ended = new AbortController();
         const watching = (async () => {
-          for await (const _ of replica.watch(undefined, { signal: ended.signal })) continue;
+          for await (const _ of replica.watch(undefined, { signal: ended.signal }));
         })();
         await until(() => open === 1 && isReady); // it waits for the first change
         ended.abort();

@@ -94,13 +94,13 @@ async function withoutProc(printed: string | undefined, task: () => Promise<void
   const { PATH } = process.env;
   const folder = mkdtempSync(join(tmpdir(), "programs-"));
   if (printed !== undefined) writeFileSync(join(folder, "ps"), `#!/bin/sh\necho "${printed}"\n`, { mode: 0o700 });
-  process.env["PATH"] = folder;
+  process.env.PATH = folder;
   fs.existsSync = (path) => path !== "/proc/self/stat" && exists(path);
   syncBuiltinESMExports();
   try {
     await task();
   } finally {
-    process.env["PATH"] = PATH;
+    process.env.PATH = PATH;
     fs.existsSync = exists;
     syncBuiltinESMExports();
     rmSync(folder, { recursive: true });

@@ -11,7 +11,7 @@ import { sessionFile } from "../src/node.js";
 import { hashCheaply } from "./cheapHashing.js";
 
 hashCheaply();
-const url = process.env["URL"] ?? "";
+const url = process.env.URL ?? "";
 const PASSWORD = "correct horse battery staple";
 const NEW = "another horse, another staple";
 

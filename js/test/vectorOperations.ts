@@ -60,8 +60,7 @@ import { Secret } from "../src/format/secret.js";
 import { readToken, SCOPES, spellToken } from "../src/format/tokens.js";
 import { checkBlob, nextAccount, nextRow, seenBlob } from "../src/operations/rollback.js";
 
-// The vectors are JSON, and each operation knows what its own look like.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// biome-ignore lint/suspicious/noExplicitAny: the vectors are JSON, and each operation knows what its own look like
 type Given = any;
 
 export interface Case {

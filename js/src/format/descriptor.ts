@@ -67,8 +67,8 @@ export function readDescriptor(given: unknown, floor: Floor = FLOOR): Descriptor
   must([format, memory, passes, lanes].every(Number.isInteger), cannot);
   must(format === FORMAT && kdf === "argon2id", `${UNREADABLE} has a format that this client does not know.`);
   const made = {
-    salt: fromBase64(spelled["salt"]),
-    recovery: fromBase64(spelled["recovery"]),
+    salt: fromBase64(spelled.salt),
+    recovery: fromBase64(spelled.recovery),
     memory: memory as number,
     passes: passes as number,
   };

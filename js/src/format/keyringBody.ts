@@ -142,8 +142,8 @@ export const encodeBody = (body: Body): Content => ({ kind: JSON_TEXT, data: tex
 export function decodeBody(content: Content, head: Head): Body {
   must(content.kind === JSON_TEXT, UNREADABLE);
   const whole = readJson(content.data, UNREADABLE);
-  must(isObject(whole) && isList(isText)(whole["must"]), UNREADABLE);
-  const unknown = (whole["must"] as string[]).find((name) => !UNDERSTOOD.has(name));
+  must(isObject(whole) && isList(isText)(whole.must), UNREADABLE);
+  const unknown = (whole.must as string[]).find((name) => !UNDERSTOOD.has(name));
   if (unknown !== undefined)
     throw new Unsupported(`This account uses something that this client does not know: ${unknown}.`);
   try {

@@ -190,7 +190,7 @@ function entryUnit(holder: string, entry: unknown): Unit {
       `${holder}/${text}`,
     );
   }
-  const kind = String(entry["type"] ?? "");
+  const kind = String(entry.type ?? "");
   return unit(holder, "list", kind, entry, new FieldValue(holder, kind, () => text, true));
 }
 

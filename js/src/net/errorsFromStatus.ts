@@ -127,7 +127,7 @@ export const refusal = (
     const other = fromAnotherProgram(answer, url);
     if (other) return other;
   }
-  const code = String(found?.["code"]);
+  const code = String(found?.code);
   let kind = CODES.get(code) ?? kinds?.find((one) => codeOf(one) === code);
   if (!kind || !isPlausible(kind, status)) kind = expected[status] ?? BY_STATUS[status];
   if (!kind) {
@@ -139,7 +139,7 @@ export const refusal = (
     kind === RateLimited && retryAfter !== undefined
       ? `Too many attempts; the server asks to wait ${retryAfter.toLocaleString("en-US")} seconds.`
       : undefined;
-  const details = sanitised(found?.["details"], secrets);
+  const details = sanitised(found?.details, secrets);
   return build(kind, isObject(details) ? details : undefined, retryAfter, told);
 };
 
@@ -167,7 +167,7 @@ const fromAnotherProgram = (answer: Answer, url: string): Refusal | undefined =>
 };
 
 const tooLarge = (found: Details | undefined, size: number): Refusal => {
-  const limit = isObject(found?.["details"]) ? found["details"]["limit"] : undefined;
+  const limit = isObject(found?.details) ? found.details.limit : undefined;
   if (Number.isSafeInteger(limit)) {
     const told = `The request has ${grouped(size)} bytes, and this server takes at most ${grouped(Number(limit))}; store it in smaller parts.`;
     return new PayloadTooLarge(told, { size, limit });
@@ -184,7 +184,7 @@ const grouped = (number: number): string => number.toLocaleString("en-US");
 const faultOf = (body: Uint8Array): Details | undefined => {
   try {
     const found = parse(body);
-    return isObject(found) && isObject(found["error"]) ? found["error"] : undefined;
+    return isObject(found) && isObject(found.error) ? found.error : undefined;
   } catch {
     return undefined;
   }
@@ -204,7 +204,7 @@ const isPlausible = ({ prototype }: RefusalClass, status: number): boolean => {
 const build = (kind: RefusalClass, details?: Details, retryAfter?: number, message?: string): Refusal => {
   const made: Refusal = Reflect.construct(Refusal, [message, details], kind);
   if (made instanceof Invalid) {
-    const fields = isObject(details?.["fields"]) ? details["fields"] : {};
+    const fields = isObject(details?.fields) ? details.fields : {};
     const invalid = new Invalid(
       Object.fromEntries(Object.entries(fields).map(([name, why]) => [name, String(why ?? "")])),
     );

@@ -120,7 +120,7 @@ export const open = async (
   const query = call.query?.length ? `?${new URLSearchParams(call.query)}` : "";
   const deadline = new Deadline();
   const headers: Record<string, string> = { accept: call.accept ?? "application/json", "accept-encoding": "identity" };
-  if (bearer !== undefined) headers["authorization"] = `Bearer ${bearer}`;
+  if (bearer !== undefined) headers.authorization = `Bearer ${bearer}`;
   if (call.keyringVersion !== undefined) headers["keyring-version"] = `${call.keyringVersion}`;
   if (typeof call.body === "string") headers["content-type"] = "application/json";
   const request = new Request(`${connection.url}${call.path}${query}`, {

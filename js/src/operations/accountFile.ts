@@ -105,8 +105,8 @@ export class AccountFile {
     const fields = isObject(first) ? first : {};
     let said: string;
     if (this.lines.header) said = raw.at(-1) === END ? `${fault.message} ${DAMAGED}` : CUT_OFF;
-    else if (fields["format"] === FORMAT) return fault;
-    else said = fields["kind"] === undefined && typeof fields["vault"] === "string" ? PLAINTEXT : NO_EXPORT;
+    else if (fields.format === FORMAT) return fault;
+    else said = fields.kind === undefined && typeof fields.vault === "string" ? PLAINTEXT : NO_EXPORT;
     const made = refused(said);
     made.details = fault.details;
     return made;

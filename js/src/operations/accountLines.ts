@@ -172,15 +172,14 @@ function together(line: Line): Record<string, string> {
   };
   if (line.kind === "vault") {
     inOrder("createdAt", "updatedAt");
-    if (line.data !== null && line.salt === null) bad["salt"] = "is required together with data";
-    if (line.data === null && line.salt !== null) bad["data"] = "is required together with salt";
+    if (line.data !== null && line.salt === null) bad.salt = "is required together with data";
+    if (line.data === null && line.salt !== null) bad.data = "is required together with salt";
   } else if (line.kind === "document") {
     inOrder("createdAt", "deletedAt", "updatedAt");
     inOrder("deletedAt", "purgedAt");
     const purged = line.purgedAt !== null;
-    if (purged && line.deletedAt === null) bad["purgedAt"] = "is only for a document that is deleted";
-    if (purged === (line.data !== null))
-      bad["data"] = purged ? "must be absent where purgedAt is given" : "is required";
+    if (purged && line.deletedAt === null) bad.purgedAt = "is only for a document that is deleted";
+    if (purged === (line.data !== null)) bad.data = purged ? "must be absent where purgedAt is given" : "is required";
   } else if (line.kind === "version") inOrder("createdAt", "deletedAt", "updatedAt", "replacedAt");
   else if (line.kind !== "header" && line.kind !== "trailer") inOrder("updatedAt", "replacedAt");
   return bad;
@@ -248,7 +247,7 @@ export class AccountLines {
       this.#check(line);
     } catch (refusal) {
       if (!(refusal instanceof Invalid)) throw refusal;
-      throw badLine(this.number + 1, refusal.details?.["fields"] as Record<string, string>);
+      throw badLine(this.number + 1, refusal.details?.fields as Record<string, string>);
     }
     if (line.kind === "trailer") this.isWhole = true;
     else {

@@ -307,7 +307,7 @@ export class BatchWrites<T> {
 /** The indexes of the items whose operations made the server refuse the batch. */
 function failedOf(batch: Write[], operations: Operation[][], { details }: BatchConflict): Set<number> {
   const owners = batch.flatMap((write, at) => (operations[at] ?? []).map(() => write.index));
-  const named: unknown = details?.["operations"];
+  const named: unknown = details?.operations;
   const failed = new Set<number>();
   for (const operation of Array.isArray(named) ? named : []) {
     const index: unknown = operation?.index;

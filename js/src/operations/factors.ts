@@ -69,7 +69,7 @@ export function readCode(code: unknown): Factor {
 }
 
 function withoutTicket(refusal: Refusal): Refusal {
-  delete refusal.details?.["ticket"];
+  delete refusal.details?.ticket;
   return refusal;
 }
 
@@ -102,7 +102,7 @@ export async function finishLogin(
   required: SecondFactorRequired,
   source: FactorSource,
 ): Promise<SignedIn> {
-  const ticket = required.details?.["ticket"];
+  const ticket = required.details?.ticket;
   if (typeof ticket !== "string" || !ticket) throw new Tampered(NO_TICKET);
   const first = await source.answer(session, required, ticket);
   const send = (factor = first): Promise<SignedIn> => session.send(finishCall(ticket, factor));

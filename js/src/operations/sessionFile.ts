@@ -65,7 +65,7 @@ async function read(path: string): Promise<SessionRecord | undefined> {
     await file.close();
   }
   const found = parsed(raw.toString("utf-8"));
-  if (found?.["format"] !== FORMAT) throw wrong("is not a session file, or was cut off; it was not changed", path);
+  if (found?.format !== FORMAT) throw wrong("is not a session file, or was cut off; it was not changed", path);
   const { id, sealing, account, sealed } = found;
   if (typeof id !== "string" || typeof sealed !== "string" || !isObject(sealing) || !isObject(account))
     throw wrong("is damaged, or was changed", path);

@@ -30,7 +30,8 @@ export class Conflict {
 
   /** Made by a replica. */
   constructor(inside: Inside, base: Document | undefined, mine: Document, theirs: Document) {
-    const { entry, row } = (this.#inside = inside);
+    this.#inside = inside;
+    const { entry, row } = inside;
     this.uid = entry.uid;
     this.vault = entry.vault;
     this.collection = theirs.collection;

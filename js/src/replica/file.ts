@@ -63,7 +63,7 @@ function spellProcess(id: number): string {
 
 /** When a process began, where there is no /proc: as on macOS and the BSDs. Windows does not tell. */
 function beginOf(id: number): string {
-  const env = { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC" };
+  const env = { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" };
   return execFileSync("ps", ["-o", "lstart=", "-p", `${id}`], {
     env,
     encoding: "utf-8",
@@ -239,7 +239,8 @@ class File implements Storage {
     }
     if (at === 0 && !FIRST.startsWith(raw.toString("latin1"))) requireFormat(undefined, basename(this.#path));
     if (at < raw.length) ftruncateSync(this.#file, at);
-    return (this.#whole = at);
+    this.#whole = at;
+    return at;
   }
 
   #apply(changes: readonly Change[]): void {

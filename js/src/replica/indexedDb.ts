@@ -98,12 +98,15 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
       for (const table of TABLES) made.createObjectStore(table);
       transaction.objectStore("facts").put(FORMAT, ["format"]);
     };
-    const opened = (database = await result(request));
+    const opened = await result(request);
+    database = opened;
     opened.onversionchange = () => {
       lost ??= ELSEWHERE;
       opened.close();
     };
-    opened.onclose = () => void (isClosed || (lost ??= LOST));
+    opened.onclose = () => {
+      if (!isClosed) lost ??= LOST;
+    };
     const missing = TABLES.filter((table) => !opened.objectStoreNames.contains(table));
     requireFormat(
       missing.length ? undefined : await result(opened.transaction("facts").objectStore("facts").get(["format"])),
@@ -136,8 +139,10 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
           name: "cannot be written: this device has no room left, or the browser gives none. Nothing was changed",
         });
       }
-      if (fault instanceof DOMException && fault.name === "InvalidStateError" && !isClosed)
-        throw new Locked((lost = LOST));
+      if (fault instanceof DOMException && fault.name === "InvalidStateError" && !isClosed) {
+        lost = LOST;
+        throw new Locked(lost);
+      }
       throw fault;
     }
   };

@@ -36,7 +36,7 @@ export async function keepContents(
     const now = changes;
     changes = [];
     await store.transaction(async (tables) => {
-      if (await tables.vault(vault)) now.forEach((change) => change(tables)); // it may be deleted by now
+      if (await tables.vault(vault)) for (const change of now) change(tables); // it may be deleted by now
     });
   };
   for (const former of (await scope.own())?.wires.slice(1) ?? []) {

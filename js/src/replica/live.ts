@@ -242,10 +242,13 @@ export function liveDocuments<T>(local: Local, scope: Scope<T>, query: Query<T>)
   };
   return new Live(local, shown, make, (error, before) => {
     isRead = false;
-    if (!(error instanceof Locked)) return (shown = { ...before, error });
-    clearTimeout(timer);
-    known.clear(); // nothing that was decrypted outlives the keys
-    return (shown = { documents: [], isReady: false, error });
+    const isLocked = error instanceof Locked;
+    shown = isLocked ? { documents: [], isReady: false, error } : { ...before, error };
+    if (isLocked) {
+      clearTimeout(timer);
+      known.clear(); // nothing that was decrypted outlives the keys
+    }
+    return shown;
   });
 }
 
@@ -271,10 +274,12 @@ export function liveDocument<T>(local: Local, scope: Scope<T>, given: string): L
       if (!(refusal instanceof DocumentNotFound)) throw refusal;
       return undefined;
     });
-    return (shown = { document, isReady: true, error: undefined });
+    shown = { document, isReady: true, error: undefined };
+    return shown;
   };
   return new Live(local, shown, make, (error, before) => {
     const isLocked = error instanceof Locked;
-    return (shown = isLocked ? { document: undefined, isReady: false, error } : { ...before, error });
+    shown = isLocked ? { document: undefined, isReady: false, error } : { ...before, error };
+    return shown;
   });
 }

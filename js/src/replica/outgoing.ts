@@ -10,6 +10,7 @@ import {
   PayloadTooLarge,
   QuotaExceeded,
   Refusal,
+  type RefusalClass,
   RequestTimeout,
   StorageFull,
   Tampered,
@@ -42,7 +43,7 @@ const MOST_BYTES = 2 << 20;
 const REPEATS = 50; // documents that are sent again in one batch
 const EVERYTHING = [ImportUnfinished, StorageFull]; // refusals of every change, whatever it is
 const REFUSED = [PayloadTooLarge, InsufficientScope, QuotaExceeded, Invalid, ...EVERYTHING];
-const is = (refusal: unknown, kinds: readonly Function[]): boolean => kinds.some((kind) => refusal instanceof kind);
+const is = (refusal: unknown, kinds: readonly RefusalClass[]): boolean => kinds.some((kind) => refusal instanceof kind);
 
 /** Whether a refusal is of a change; others end the sync. */
 export const isRefusal = (refusal: unknown): refusal is Refusal => is(refusal, REFUSED);
@@ -101,7 +102,7 @@ export class PushResult {
       let record: RefusalRecord = { vault, uid, kind: refused.code };
       if (refused instanceof PayloadTooLarge) {
         const size = sizeOf(operations);
-        local.limit.learn(tables, refused.details?.["limit"]);
+        local.limit.learn(tables, refused.details?.limit);
         const { maxBytes } = local.limit;
         record = { ...record, size, ...(maxBytes !== undefined && maxBytes < size ? { maxBytes } : {}) };
       }
@@ -329,7 +330,7 @@ async function withoutContent(local: Local, scope: Scope, prepared: Prepared): P
 /** Record which entries made the server refuse the batch. The others are sent in the next round. */
 function recordConflicts(batch: readonly Prepared[], refused: BatchConflict, pushed: PushResult): void {
   const uids = new Set(batch.map(({ entry }) => entry.uid));
-  const named: unknown = refused.details?.["operations"];
+  const named: unknown = refused.details?.operations;
   for (const one of Array.isArray(named) ? (named as unknown[]) : []) {
     const { uid, code } = Object(one) as { uid?: unknown; code?: unknown };
     if (typeof uid !== "string" || !uids.has(uid)) continue;

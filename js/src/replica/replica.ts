@@ -118,7 +118,8 @@ export class Replica {
           state.isSyncing === isSyncing &&
           state.report === report &&
           state.error === error;
-        return isSame ? state : (state = { pending, isSyncing, report, error });
+        if (!isSame) state = { pending, isSyncing, report, error };
+        return state;
       },
       (error, before) => (state = { ...before, error }),
     );
@@ -141,12 +142,14 @@ export class Replica {
         ]);
         if (now === spelled) return undecided;
         spelled = now;
-        return (undecided = found);
+        undecided = found;
+        return found;
       },
       (error, before) => {
         if (!(error instanceof Locked)) return before;
         spelled = ""; // nothing that was decrypted outlives the keys
-        return (undecided = none);
+        undecided = none;
+        return none;
       },
     );
   }

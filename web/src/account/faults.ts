@@ -32,7 +32,7 @@ const FIELDS: Readonly<Record<string, string>> = {
 function invalidSentence(fault: Invalid): string {
   if (isSaidByServer(fault)) return texts.errors.serverSays(fault.message);
   const [name = "", ...rest] = fault.message.split(" ");
-  const first = Object.hasOwn(FIELDS, name) ? FIELDS[name]! : `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
+  const first = Object.hasOwn(FIELDS, name) ? FIELDS[name] : `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`;
   return [first, ...rest].join(" ");
 }
 

@@ -24,7 +24,9 @@ export function useLoaded<T>(fetch: () => Promise<T>): Loading<T> {
       (value) => isShown && setState({ value }),
       (fault: unknown) => isShown && setState({ fault: sentenceOf(fault) ?? texts.common.notLoaded }),
     );
-    return () => void (isShown = false);
+    return () => {
+      isShown = false;
+    };
   }, [turn]);
   return { value: state.value, fault: state.fault, again: () => setTurn((before) => before + 1) };
 }
@@ -41,7 +43,7 @@ export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: 
       </div>
     );
   }
-  return of.value === undefined ? <Waiting label={texts.common.loading} /> : <>{children(of.value)}</>;
+  return of.value === undefined ? <Waiting label={texts.common.loading} /> : children(of.value);
 }
 
 /** A time in the past, in the words of this browser; the whole time when it is pointed at. */

@@ -84,7 +84,10 @@ export function PasskeysSection() {
       {isNew && (
         <Add
           onClose={() => setNew(false)}
-          onAdded={(made) => (setAdded(made), passkeys.again())}
+          onAdded={(made) => {
+            setAdded(made);
+            passkeys.again();
+          }}
           onUnlock={unlockWith}
         />
       )}

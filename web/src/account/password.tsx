@@ -85,7 +85,11 @@ export function PasswordSection() {
             recoveryKey={recoveryKey}
             email={email}
             server={known?.server ?? ""}
-            onDone={() => (confirmKey(), setRecoveryKey(undefined), tell(moreTexts.password.keyMade))}
+            onDone={() => {
+              confirmKey();
+              setRecoveryKey(undefined);
+              tell(moreTexts.password.keyMade);
+            }}
           />
         </Dialog>
       )}

@@ -96,7 +96,9 @@ function remainder(data: readonly number[], generator: readonly number[]): numbe
   for (const word of data) {
     const factor = word ^ found.shift()!;
     found.push(0);
-    generator.forEach((coefficient, at) => (found[at]! ^= times(coefficient, factor)));
+    generator.forEach((coefficient, at) => {
+      found[at]! ^= times(coefficient, factor);
+    });
   }
   return found;
 }
@@ -139,12 +141,11 @@ function draw(version: number, words: readonly number[]): Modules {
     square(x, y, 4, (distance) => distance !== 2 && distance !== 4);
   const places = alignments(version);
   const last = places.length - 1;
-  places.forEach((x, column) =>
-    places.forEach((y, row) => {
+  for (const [column, x] of places.entries())
+    for (const [row, y] of places.entries()) {
       const isCorner = (column === 0 && row === 0) || (column === 0 && row === last) || (column === last && row === 0);
       if (!isCorner) square(x, y, 2, (distance) => distance !== 1);
-    }),
-  );
+    }
   if (version >= 7) {
     const told = withCheck(version, 12, 0x1f25);
     for (let at = 0; at < 18; at += 1) {
@@ -209,14 +210,13 @@ function penalty(modules: Modules): number {
     found += 40 * [...text.matchAll(/(?=10111010000|00001011101)/g)].length;
   }
   let dark = 0;
-  modules.forEach((row, y) =>
-    row.forEach((isDark, x) => {
+  for (const [y, row] of modules.entries())
+    for (const [x, isDark] of row.entries()) {
       dark += Number(isDark);
       const below = modules[y + 1];
       if (below && x + 1 < row.length && isDark === row[x + 1] && isDark === below[x] && isDark === below[x + 1])
         found += 3;
-    }),
-  );
+    }
   const share = (dark * 100) / modules.length ** 2;
   return found + Math.floor(Math.abs(share - 50) / 5) * 10;
 }

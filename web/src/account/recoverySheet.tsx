@@ -25,7 +25,7 @@ const plain = (typed: string): string =>
 /** The sheet. Only it is on paper when the page is printed. */
 export function RecoverySheet({ recoveryKey, email, server, onDone, onLater }: SheetProps) {
   const groups = groupsOf(recoveryKey);
-  const asked = useRef(crypto.getRandomValues(new Uint8Array(1))[0]! % groups.length).current;
+  const asked = useRef((crypto.getRandomValues(new Uint8Array(1))[0] ?? 0) % groups.length).current;
   const [typed, setTyped] = useState("");
   const [fault, setFault] = useState<string>();
   const [isLater, setLater] = useState(false);
@@ -64,14 +64,14 @@ export function RecoverySheet({ recoveryKey, email, server, onDone, onLater }: S
             </div>
           ))}
         </dl>
-        <p class="sheetKey mono" aria-label={texts.recoverySheet.key}>
+        <section class="sheetKey mono" aria-label={texts.recoverySheet.key}>
           {recoveryKey.split("-").map((group, at) => (
             <span key={at}>
               {group}
               {at < groups.length ? "-" : ""}
             </span>
           ))}
-        </p>
+        </section>
         <p class="small onPaper">{texts.recoverySheet.use}</p>
       </div>
       <div class="row">

@@ -96,7 +96,10 @@ export function Rotation() {
             recoveryKey={recoveryKey}
             email={email}
             server={known?.server ?? ""}
-            onDone={() => (confirmKey(), setRecoveryKey(undefined))}
+            onDone={() => {
+              confirmKey();
+              setRecoveryKey(undefined);
+            }}
           />
         </Dialog>
       )}

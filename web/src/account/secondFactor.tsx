@@ -17,7 +17,7 @@ export function FactorDialog() {
 function Ask({ asked }: { asked: Question }) {
   const [code, setCode] = useState("");
   const isWrong = asked.refusal instanceof InvalidSecondFactor;
-  const usePasskey = async (): Promise<void> =>
+  const answerByPasskey = async (): Promise<void> =>
     asked.answer((await import("@strongroom/client/passkeys")).browserAuthenticator);
   return (
     <Dialog
@@ -27,7 +27,7 @@ function Ask({ asked }: { asked: Question }) {
       actions={
         <>
           {typeof PublicKeyCredential !== "undefined" && (
-            <Button icon="key" onClick={() => void usePasskey()}>
+            <Button icon="key" onClick={() => void answerByPasskey()}>
               {texts.secondFactor.passkey}
             </Button>
           )}

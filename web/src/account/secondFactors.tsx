@@ -108,7 +108,11 @@ export function SecondFactorSection() {
         <Enrol
           enrolment={enrolment}
           onClose={() => setEnrolment(undefined)}
-          onCodes={(made) => (setEnrolment(undefined), setCodes(made), status.again())}
+          onCodes={(made) => {
+            setEnrolment(undefined);
+            setCodes(made);
+            status.again();
+          }}
         />
       )}
       {codes && <RecoveryCodeSheet codes={codes} onClose={() => setCodes(undefined)} />}

@@ -12,6 +12,8 @@ export function SecretOnce({ label, secret, fileName }: { label: string; secret:
   useEffect(() => setFailed(false), [secret]);
   return (
     <div class="stack tight">
+      {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a field would be filled by password managers */}
+      {/* biome-ignore lint/a11y/useSemanticElements: the same */}
       <p class="secretBox mono" role="textbox" aria-readonly="true" aria-label={label} tabIndex={0}>
         {secret}
       </p>

@@ -21,7 +21,8 @@ import { Transfer } from "./transfer.js";
 import { UsageSection } from "./usage.js";
 
 const { sections } = moreTexts.settings;
-const SECTIONS: readonly (readonly [name: string, icon: IconName, label: string, view: ComponentType])[] = [
+type SettingsSection = readonly [name: string, icon: IconName, label: string, view: ComponentType];
+const SECTIONS: readonly [SettingsSection, ...SettingsSection[]] = [
   ["appearance", "gear", sections.appearance, Appearance],
   ["password", "lock", sections.password, PasswordSection],
   ["second-factor", "check", sections.secondFactor, SecondFactorSection],
@@ -39,7 +40,7 @@ const SECTIONS: readonly (readonly [name: string, icon: IconName, label: string,
 export function SettingsView({ parts }: { parts: readonly string[] }) {
   const { email } = useOpen();
   const [isLeaving, setLeaving] = useState(false);
-  const [chosen, , label, Section] = SECTIONS.find(([name]) => name === parts[0]) ?? SECTIONS[0]!;
+  const [chosen, , label, Section] = SECTIONS.find(([name]) => name === parts[0]) ?? SECTIONS[0];
   return (
     <>
       <Columns

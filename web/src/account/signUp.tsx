@@ -63,7 +63,10 @@ export const SignUp: LoginSubpage = ({ typed, onTyped, onBack }) => {
           recoveryKey={made.recoveryKey}
           email={email.trim()}
           server={server}
-          onDone={() => (confirmKey(), void action.run(() => enterNew(made.client, server, made.user)))}
+          onDone={() => {
+            confirmKey();
+            void action.run(() => enterNew(made.client, server, made.user));
+          }}
           onLater={() => void action.run(() => enterNew(made.client, server, made.user))}
         />
         <Fault>{action.fault}</Fault>

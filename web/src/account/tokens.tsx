@@ -100,7 +100,14 @@ export function Tokens() {
           )
         }
       </Loaded>
-      {isNew && <NewToken onClose={() => (setNew(false), keys.again())} />}
+      {isNew && (
+        <NewToken
+          onClose={() => {
+            setNew(false);
+            keys.again();
+          }}
+        />
+      )}
       {revoking && (
         <Confirm
           title={moreTexts.tokens.revokeTitle}

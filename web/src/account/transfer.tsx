@@ -73,7 +73,12 @@ function Import() {
     setDone([0, undefined]);
     try {
       const read = readItems(format, file, { password });
-      setPlan(await makePlan(read, items(into), (count) => (putOff(), setDone([count, undefined]))));
+      setPlan(
+        await makePlan(read, items(into), (count) => {
+          putOff();
+          setDone([count, undefined]);
+        }),
+      );
     } catch (fault) {
       if (fault instanceof PasswordNeeded) setPassword((before) => before ?? "");
       throw fault;
@@ -111,13 +116,19 @@ function Import() {
           <Select
             label={moreTexts.transfer.format}
             value={format}
-            onChange={(next) => (setFormat(next), forget())}
+            onChange={(next) => {
+              setFormat(next);
+              forget();
+            }}
             choices={READ_FORMATS.map((one) => [one, moreTexts.transfer.formats[one]] as const)}
           />
           <Select
             label={moreTexts.transfer.into}
             value={into?.uid ?? ""}
-            onChange={(next) => (setVault(next), forget())}
+            onChange={(next) => {
+              setVault(next);
+              forget();
+            }}
             choices={found.map(({ uid, name }) => [uid, name] as const)}
           />
           {password !== undefined && (
@@ -194,7 +205,10 @@ function Export() {
     for (const one of chosen) {
       for await (const document of items(one)) {
         all.push([document.uid, chosen.length > 1 ? inFolder(document.value, one.name) : document.value]);
-        if (all.length % AT_ONCE === 0) putOff(), told(all.length);
+        if (all.length % AT_ONCE === 0) {
+          putOff();
+          told(all.length);
+        }
       }
     }
     return all;

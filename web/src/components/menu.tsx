@@ -49,6 +49,7 @@ export function Menu({ icon = "more", label, items }: { icon?: IconName; label: 
     event.stopPropagation();
   };
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys reach it from the buttons of the menu
     <div class="menu" ref={frame} onKeyDown={isOpen ? move : undefined}>
       <IconButton icon={icon} label={label} isExpanded={isOpen} onClick={() => setOpen(!isOpen)} />
       {isOpen && (

@@ -11,7 +11,7 @@ export const fieldLabel = ({ section, name }: { readonly section: string; readon
   [section && partLabel(section), memberLabel(name) || moreTexts.items.unnamedField].filter(Boolean).join(" · ");
 
 /** The value of a field, a file by its size. */
-export function valueOf(field: FieldValue | undefined): string {
+export function fieldText(field: FieldValue | undefined): string {
   if (!field) return "";
   return field.type === "file" ? sizeText(field.data.length) : field.value;
 }
@@ -84,7 +84,7 @@ function Cell({
     );
   return (
     <td data-side={side} class={`${kind} ${field.concealed ? "mono" : ""}`}>
-      {isHidden ? <span class="mask">••••••</span> : <LongText text={valueOf(field)} most={300} />}
+      {isHidden ? <span class="mask">••••••</span> : <LongText text={fieldText(field)} most={300} />}
     </td>
   );
 }

@@ -122,7 +122,7 @@ function subtitleOf(item: Item): string {
 function plainEntry(document: Document): Entry {
   const { raw } = document;
   const named = typeof raw === "object" && raw !== null ? (raw as Record<string, unknown>) : {};
-  const title = [named["title"], named["name"], named["label"]].find((one) => typeof one === "string" && one !== "");
+  const title = [named.title, named.name, named.label].find((one) => typeof one === "string" && one !== "");
   const shown = oneLine(typeof title === "string" ? title : document.uid);
   return {
     key: keyOf(document),
@@ -182,7 +182,8 @@ export const entries: Store<Entries> = current;
  */
 async function renew(): Promise<void> {
   timer = undefined;
-  const mine = (renewal = {});
+  const mine = {};
+  renewal = mine;
   isOutdated = false;
   const shown = [...followed.values()].map(({ store }) => store.getSnapshot());
   const before = new Set(current.getSnapshot().all);

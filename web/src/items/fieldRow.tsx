@@ -18,9 +18,9 @@ export function ShownText({ text }: { text: string }) {
   if (parts.length === 1 && only && !only.isHidden) return <bdi>{only.text}</bdi>;
   return (
     <bdi>
-      {parts.map((part) =>
+      {parts.map((part, at) =>
         part.isHidden ? (
-          <span class="hiddenSign" title={moreTexts.items.hiddenSign}>
+          <span key={at} class="hiddenSign" title={moreTexts.items.hiddenSign}>
             {part.text}
           </span>
         ) : (
@@ -85,7 +85,7 @@ export function FieldRow({ label, value, isSecret = false, isMono = isSecret, ch
         {isVisible ? (
           (children ?? <LongText text={value} />)
         ) : (
-          <span class="mask" aria-label={moreTexts.items.isHidden}>
+          <span class="mask" role="img" aria-label={moreTexts.items.isHidden}>
             {MASK}
           </span>
         )}

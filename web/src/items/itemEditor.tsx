@@ -66,7 +66,12 @@ export function ItemEditor({
   const [turn, setTurn] = useState(0); // another one draws the fields anew
   const form = useRef<HTMLFormElement>(null);
   const isShown = useRef(true);
-  useEffect(() => () => void (isShown.current = false), []);
+  useEffect(
+    () => () => {
+      isShown.current = false;
+    },
+    [],
+  );
   const { item, base, vault } = draft;
   const held = item as unknown as Members;
   const stored = useMemo(() => spelled(item), [item]);
@@ -113,7 +118,10 @@ export function ItemEditor({
       class="itemEditor"
       ref={form}
       noValidate
-      onSubmit={(event) => (event.preventDefault(), void save())}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
       onKeyDown={(event) => {
         if ((event.ctrlKey || event.metaKey) && (event.key === "s" || event.key === "Enter")) {
           event.preventDefault();
@@ -171,7 +179,7 @@ export function ItemEditor({
           kind === "totp" ? (
             <TotpField
               key={name}
-              totp={held["totp"] as OneTimeCode | undefined}
+              totp={held.totp as OneTimeCode | undefined}
               onChange={(totp) => {
                 setBadTotp(totp === "fault");
                 if (totp !== "fault") change({ totp });

@@ -204,6 +204,8 @@ function Row({
   const { key, title, subtitle, type, problem, isFavorite, item } = entry;
   const classes = ["itemRow", isOpen && "isOpen", isActive && "isActive", isMany && "isMany"].filter(Boolean).join(" ");
   return (
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and names this row as its active descendant
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list takes the keys
     <div
       id={rowId(key)}
       class={classes}

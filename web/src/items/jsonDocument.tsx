@@ -25,9 +25,9 @@ const LONG_NUMBER = /(?<=^|[[{:,\s])-?\d{16,}(?=[\]},.\seE]|$)/;
 export function Json({ value }: { value: unknown }) {
   if (value instanceof Uint8Array) return <p>{moreTexts.items.bytes(sizeText(value.length))}</p>;
   return (
-    <pre class="json mono" tabIndex={0} aria-label={moreTexts.items.json}>
+    <section class="json mono" tabIndex={0} aria-label={moreTexts.items.json}>
       <LongText text={spelled(value)} most={20_000} />
-    </pre>
+    </section>
   );
 }
 

@@ -128,8 +128,8 @@ function list(lines: readonly string[], isNumbered: boolean, depth: number): Com
     if (BULLET.test(line)) entries.push([line.replace(BULLET, "")]);
     else entries.at(-1)?.push(line.replace(/^(?: {1,4}|\t)/, ""));
   }
-  const inner = entries.map((entry) => (
-    <li>{entry.length === 1 ? spans(entry[0] ?? "", 0) : blocks(entry, depth + 1)}</li>
+  const inner = entries.map((entry, at) => (
+    <li key={at}>{entry.length === 1 ? spans(entry[0] ?? "", 0) : blocks(entry, depth + 1)}</li>
   ));
   const first = Number(BULLET.exec(lines[0] ?? "")?.[2] ?? 1);
   return isNumbered ? <ol start={first}>{inner}</ol> : <ul>{inner}</ul>;
@@ -137,7 +137,7 @@ function list(lines: readonly string[], isNumbered: boolean, depth: number): Com
 
 /** Lines of a paragraph: a line break is one. */
 function withBreaks(lines: readonly string[]): ComponentChildren[] {
-  return lines.flatMap((line, at) => (at ? [<br />, ...spans(line, 0)] : spans(line, 0)));
+  return lines.flatMap((line, at) => (at ? [<br key={at} />, ...spans(line, 0)] : spans(line, 0)));
 }
 
 const SPANS = new RegExp(
@@ -156,7 +156,7 @@ const SPANS = new RegExp(
 
 /** A line as texts, code, emphasis and links. */
 function spans(line: string, depth: number): ComponentChildren[] {
-  if (depth > DEEPEST || line.length > MOST_OF_A_LINE) return [<ShownText text={line} />];
+  if (depth > DEEPEST || line.length > MOST_OF_A_LINE) return [<ShownText key="line" text={line} />];
   const found: ComponentChildren[] = [];
   let from = 0;
   for (const match of line.matchAll(SPANS)) {

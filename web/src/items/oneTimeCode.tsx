@@ -47,7 +47,7 @@ export function OneTimeCode({ totp }: { totp: Secret }) {
         <dd class="fieldValue code mono">
           <span class="digits">{grouped(shown.code)}</span>
           <Clock share={shown.left / period} isSoon={shown.left <= 5} />
-          <span class="left" aria-label={moreTexts.items.secondsLeft(shown.left)}>
+          <span class="left" role="timer" aria-label={moreTexts.items.secondsLeft(shown.left)}>
             {shown.left} s
           </span>
         </dd>

@@ -51,8 +51,8 @@ export function changeSettings(changed: Partial<Settings>): void {
 export function followSettings(): void {
   const apply = (): void => {
     const { theme, density } = current.getSnapshot();
-    document.documentElement.dataset["theme"] = theme;
-    document.documentElement.dataset["density"] = density;
+    document.documentElement.dataset.theme = theme;
+    document.documentElement.dataset.density = density;
   };
   apply();
   current.subscribe(apply);

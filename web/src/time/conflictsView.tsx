@@ -25,7 +25,7 @@ import { Button } from "../components/button.js";
 import { EmptyState } from "../components/emptyState.js";
 import { Icon } from "../components/icon.js";
 import { IconButton } from "../components/iconButton.js";
-import { fieldLabel, valueOf } from "../items/differences.js";
+import { fieldLabel, fieldText } from "../items/differences.js";
 import { entryOf } from "../items/entries.js";
 import { tellFault } from "../items/faults.js";
 import { LongText, ShownText, useReveal } from "../items/fieldRow.js";
@@ -314,7 +314,7 @@ function Value({ field, isHidden }: { field: FieldValue | undefined; isHidden: b
   if (isHidden) return <span class="mask">••••••</span>;
   return (
     <span class={field.concealed ? "mono" : ""}>
-      <LongText text={valueOf(field)} most={300} />
+      <LongText text={fieldText(field)} most={300} />
     </span>
   );
 }

@@ -36,7 +36,9 @@ export function WaitingView(_: { parts: readonly string[] }) {
       (found) => !isOver && setQueued(found),
       () => undefined,
     );
-    return () => void (isOver = true);
+    return () => {
+      isOver = true;
+    };
   }, [state, refused]);
   const isHeld = ({ vault, uid }: Document): boolean =>
     [...refused, ...conflicts].some((one) => one.vault === vault && one.uid === uid);

@@ -55,7 +55,7 @@ export const read: Reader = async function* (file, password) {
   let raw = parseJson(await readAll(file));
   if (!isObject(raw) || !(Object.hasOwn(raw, "items") || Object.hasOwn(raw, "encrypted")))
     throw new FileRefused("The file is not an export of Bitwarden: it has no items.");
-  if (raw["encrypted"] === true) raw = await decrypted(raw, password);
+  if (raw.encrypted === true) raw = await decrypted(raw, password);
   const all = get(raw, "items");
   if (!Array.isArray(all)) throw new FileRefused("The file is not an export of Bitwarden: it has no list of items.");
   yield* checked(whole(raw as Json, all));
@@ -169,7 +169,7 @@ function toItem(raw: Readonly<Json>): Item {
     favorite: get(raw, "favorite") === true,
     creationAt: seconds(get(raw, "creationDate")),
     modifiedAt: seconds(get(raw, "revisionDate")),
-    fields: [...((made["fields"] as Field[] | undefined) ?? []), ...fields],
+    fields: [...((made.fields as Field[] | undefined) ?? []), ...fields],
   } as unknown as Item;
 }
 
@@ -205,10 +205,10 @@ function readLogin(login: Readonly<Json>): Json {
   const code = get(login, "totp");
   if (typeof code === "string" && strip(code)) {
     try {
-      found["totp"] = parseTotp(code);
+      found.totp = parseTotp(code);
     } catch (fault) {
       if (!(fault instanceof InvalidTotp)) throw fault;
-      found["fields"] = [{ label: "totp", value: code, type: CONCEALED }];
+      found.fields = [{ label: "totp", value: code, type: CONCEALED }];
     }
   }
   return { ...found, credentials: itemsOf(get(login, "fido2Credentials")).map((one) => readPasskey(membersOf(one))) };
@@ -314,7 +314,7 @@ function foreign(item: Item, id: string): Json {
     let login = loginOf(item, when);
     const [first] = fields;
     // one-time codes that could not be read came as a field, the first
-    if (login["totp"] === null && first?.label === "totp" && first.type === CONCEALED && !first.section) {
+    if (login.totp === null && first?.label === "totp" && first.type === CONCEALED && !first.section) {
       login = { ...login, totp: first.value ?? "" };
       fields = fields.slice(1);
     }
@@ -390,7 +390,7 @@ function cardOf(item: Card): Json {
 }
 
 function passkeyOf(one: JsonObject, when: string): Json {
-  const text = Object.hasOwn(one, "credentialId") ? spelled(one["credentialId"]) : "";
+  const text = Object.hasOwn(one, "credentialId") ? spelled(one.credentialId) : "";
   const data = fromB64url(text);
   const given = (name: string): unknown => (Object.hasOwn(one, name) ? one[name] : "");
   return {

@@ -27,7 +27,7 @@ const FIELDS: Readonly<Record<string, string>> = { company: STRING, email: "emai
 export function readIdentity(raw: Readonly<Json>): Json {
   const parts: Record<string, Record<string, string>> = {};
   const place = (part: string, member: string, value: string): void => {
-    if (value) (parts[part] ??= {})[member] = value;
+    if (value) parts[part] = { ...parts[part], [member]: value };
   };
   for (const [name, [part, member]] of Object.entries(PLACES)) place(part, member, textOf(get(raw, name)));
   place("address", "streetAddress", stripEnd(LINES.map((name) => textOf(get(raw, name))).join("\n"), /\n/));

@@ -95,10 +95,10 @@ function itemOf(cell: (name: string) => string, rest: Json, browser: Browser): F
   const code = cell("otpauth");
   if (code) {
     try {
-      item["totp"] = parseTotp(code);
+      item.totp = parseTotp(code);
     } catch (fault) {
       if (!(fault instanceof InvalidTotp)) throw fault;
-      item["fields"] = [{ label: "otpauth", value: code, type: CONCEALED }];
+      item.fields = [{ label: "otpauth", value: code, type: CONCEALED }];
     }
   }
   return sourced(item, browser, cell("guid") || sourceId(given, url, username), rest);

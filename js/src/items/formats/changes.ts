@@ -104,6 +104,6 @@ export const wellFormed = (kept: unknown): kept is Change[] =>
   kept.every(
     (one) =>
       isObject(one) &&
-      Array.isArray(one["at"]) &&
-      one["at"].every((step) => typeof step === "string" || typeof step === "number" || typeof step === "boolean"),
+      Array.isArray(one.at) &&
+      one.at.every((step) => typeof step === "string" || typeof step === "number" || typeof step === "boolean"),
   );

@@ -211,7 +211,7 @@ function toItem(raw: Readonly<Json>): Item {
   for (const one of credentials) {
     const kind = typeName(one);
     const repeats = taken.has(kind) && kind !== "custom-fields";
-    if (repeats || !take(item, type, kind, one)) (item["credentials"] as unknown[]).push(one);
+    if (repeats || !take(item, type, kind, one)) (item.credentials as unknown[]).push(one);
     else taken.add(kind);
   }
   return item as unknown as Item;
@@ -229,18 +229,18 @@ function take(item: Json, type: ItemType, kind: string, one: Readonly<Json>): bo
     return Object.keys(values).length > 0;
   }
   if (kind === "note") {
-    item["notes"] = valueOf(get(one, "content")) ?? "";
-    return item["notes"] !== "";
+    item.notes = fieldValue(get(one, "content")) ?? "";
+    return item.notes !== "";
   }
   const password = get(one, "password");
   if (kind === "generated-password" && type === "secret" && typeof password === "string") {
-    item["value"] = password;
+    item.value = password;
     return password !== "";
   }
   if (kind === "totp" && (type === "login" || type === "totp")) {
     try {
       const found = oneTimeCode(without(one, "type"));
-      item["totp"] = found;
+      item.totp = found;
       return Boolean(found.secret);
     } catch (fault) {
       if (!(fault instanceof Misfit)) throw fault;
@@ -256,7 +256,7 @@ function takeFlat(item: Json, kind: string, types: Readonly<Record<string, strin
     const key = get(one, "privateKey");
     const text = typeof key === "string" ? sshKeys.pem(key) : undefined;
     if (text === undefined) return false;
-    values["privateKey"] = text;
+    values.privateKey = text;
     for (const name of ["keyType", "keyComment"]) {
       const value = get(one, name);
       if (typeof value === "string") values[name] = value;
@@ -267,31 +267,31 @@ function takeFlat(item: Json, kind: string, types: Readonly<Record<string, strin
 }
 
 function takeFields(item: Json, one: Readonly<Json>): boolean {
-  const [label, all] = [Object.hasOwn(one, "label") ? one["label"] : "", get(one, "fields")];
+  const [label, all] = [Object.hasOwn(one, "label") ? one.label : "", get(one, "fields")];
   if (typeof label !== "string" || !Array.isArray(all) || !all.length) return false;
   const found: Json[] = [];
   for (const raw of all as unknown[]) {
-    const value = valueOf(raw);
+    const value = fieldValue(raw);
     if (value === undefined || !isObject(raw)) return false;
-    const name = Object.hasOwn(raw, "label") ? raw["label"] : "";
+    const name = Object.hasOwn(raw, "label") ? raw.label : "";
     if (typeof name !== "string" || Object.hasOwn(raw, "section") || Object.hasOwn(raw, "type")) return false;
-    const type = Object.hasOwn(raw, "fieldType") ? spelled(raw["fieldType"]) : STRING;
+    const type = Object.hasOwn(raw, "fieldType") ? spelled(raw.fieldType) : STRING;
     found.push({ ...without(raw, "label", "value", "fieldType"), label: name, value, type, section: label });
   }
-  for (const field of found) (item["fields"] as unknown[]).push(field); // more than a call takes as arguments
+  for (const field of found) (item.fields as unknown[]).push(field); // more than a call takes as arguments
   return true;
 }
 
 const valuesOf = (one: Readonly<Json>, names: readonly string[]): Record<string, string> =>
   Object.fromEntries(
     names.flatMap((name): [string, string][] => {
-      const value = valueOf(get(one, name));
+      const value = fieldValue(get(one, name));
       return value ? [[name, value]] : [];
     }),
   );
 
 /** The value of an editable field; undefined where it is none. */
-function valueOf(field: unknown): string | undefined {
+function fieldValue(field: unknown): string | undefined {
   const value = get(field, "value");
   return typeof value === "string" ? value : undefined;
 }
@@ -366,9 +366,9 @@ function writeItem(uid: string, item: Item, id: string, ownId: string | undefine
 }
 
 const keyed = (raw: Readonly<Json>): Json =>
-  Object.hasOwn(raw, "credentials") ? { ...raw, credentials: byName(raw["credentials"], "type") } : raw;
+  Object.hasOwn(raw, "credentials") ? { ...raw, credentials: byName(raw.credentials, "type") } : raw;
 const listedAgain = (raw: Readonly<Json>): Json =>
-  Object.hasOwn(raw, "credentials") ? { ...raw, credentials: inOrder(raw["credentials"]) } : raw;
+  Object.hasOwn(raw, "credentials") ? { ...raw, credentials: inOrder(raw.credentials) } : raw;
 
 /** What CXF has of an item, before what was kept of the original. */
 function foreign(item: Item, id: string): Json {

@@ -83,7 +83,7 @@ function valueAt(text: string, at: number, end: number): [string, number, string
     while (close < text.length && text[close] !== '"') close += text[close] === "\\" ? 2 : 1;
     if (close >= text.length) return undefined;
     return [
-      text.slice(at + 1, close).replace(/\\([^])/gu, (whole, sign: string) => ESCAPES[sign] ?? whole),
+      text.slice(at + 1, close).replace(/\\(.)/gsu, (whole, sign: string) => ESCAPES[sign] ?? whole),
       close + 1,
       "",
     ];

@@ -186,7 +186,7 @@ async function* entry(node: Element, within: string, binaries: Binaries): AsyncG
     const text = value?.text ?? "";
     const type = value?.attribute("ProtectInMemory") === "True" ? CONCEALED : STRING;
     if (Object.hasOwn(STANDARD, name)) item[STANDARD[name] as string] = text;
-    else if (name === "URL") item["urls"] = text ? [text] : [];
+    else if (name === "URL") item.urls = text ? [text] : [];
     else if (text) (isOtp(name) ? codes : fields).push({ label: name, value: text, type });
   }
   const [totp, left] = takeOtp(codes);
@@ -194,8 +194,7 @@ async function* entry(node: Element, within: string, binaries: Binaries): AsyncG
   for (const one of node.all("Binary")) {
     const found = await binaries.attachment(one);
     if (found) files.push(found);
-    else
-      yield new Problem(`${named(item["title"])} has a file that is missing, damaged or too large; it was left out.`);
+    else yield new Problem(`${named(item.title)} has a file that is missing, damaged or too large; it was left out.`);
   }
   const made: Json = {
     ...item,
@@ -215,8 +214,8 @@ async function* entry(node: Element, within: string, binaries: Binaries): AsyncG
     .filter((one) => !KNOWN.includes(one.name) && (one.inner.length || strip(one.text)))
     .map((one) => one.asJson());
   const isTaken = ({ name }: Element): boolean =>
-    (name === "CreationTime" && made["creationAt"] !== undefined) ||
-    (name === "LastModificationTime" && made["modifiedAt"] !== undefined);
+    (name === "CreationTime" && made.creationAt !== undefined) ||
+    (name === "LastModificationTime" && made.modifiedAt !== undefined);
   const times = (node.first("Times")?.inner ?? []).filter((one) => strip(one.text) && !isTaken(one));
   const kept = {
     ...(rest.length ? { entry: rest } : {}),
@@ -224,12 +223,7 @@ async function* entry(node: Element, within: string, binaries: Binaries): AsyncG
   };
   const id =
     node.value("UUID") ||
-    sourceId(
-      within,
-      textIn(made, "title"),
-      textIn(made, "username"),
-      ...((made["urls"] as string[] | undefined) ?? []),
-    );
+    sourceId(within, textIn(made, "title"), textIn(made, "username"), ...((made.urls as string[] | undefined) ?? []));
   yield sourced(asNote(made), NAME, id, kept);
 }
 
@@ -329,8 +323,7 @@ function timeOtpOf(taken: Taken): OneTimeCode {
 
 /** An entry with nothing but notes is a note. */
 function asNote(item: Json): Json {
-  if (item["username"] || item["password"] || (item["urls"] as unknown[] | undefined)?.length || item["totp"])
-    return item;
+  if (item.username || item.password || (item.urls as unknown[] | undefined)?.length || item.totp) return item;
   const { username: _username, password: _password, urls: _urls, totp: _totp, ...shared } = item;
   return { ...shared, type: "note" };
 }
@@ -372,7 +365,7 @@ async function* csvRows(file: FileData): AsyncGenerator<Found> {
       if (known !== undefined && values[known] === undefined) values[known] = value;
       else if (value) rest.push([name, value]);
     }
-    if (values["title"] === undefined || values["password"] === undefined)
+    if (values.title === undefined || values.password === undefined)
       throw new FileRefused("The file is not CSV of KeePass: it has no columns for titles and passwords.");
     yield csvItem(values, Object.fromEntries(rest));
   }
@@ -405,7 +398,7 @@ function csvItem(values: Readonly<Record<string, string>>, rest: Json): Found {
     creationAt: seconds(created),
     modifiedAt: seconds(modified),
   };
-  if (item.creationAt === undefined && created) rest["created"] = created;
-  if (item.modifiedAt === undefined && modified) rest["modified"] = modified;
+  if (item.creationAt === undefined && created) rest.created = created;
+  if (item.modifiedAt === undefined && modified) rest.modified = modified;
   return sourced(asNote(item), CSV_NAME, sourceId(group, title, username, url), rest);
 }

@@ -145,7 +145,7 @@ async function* itemsOfAccounts(accounts: readonly unknown[], archive: Archive):
       const all = listed(get(vault, "items"));
       for (const one of all) {
         number += 1;
-        const raw = isObject(one) && Object.hasOwn(one, "item") ? one["item"] : one;
+        const raw = isObject(one) && Object.hasOwn(one, "item") ? one.item : one;
         for await (const found of readOne(raw, number, within, archive))
           yield found instanceof Problem ? found : ofVault.keptWith(besides.keptWith(found));
       }
@@ -243,25 +243,25 @@ class Reading {
   async read(within: string): Promise<Found[]> {
     const [raw, item] = [this.#raw, this.#item];
     const [overview, details] = [membersOf(get(raw, "overview")), membersOf(get(raw, "details"))];
-    item["title"] = textOf(taken(overview, "title"));
+    item.title = textOf(taken(overview, "title"));
     const tags = itemsOf(taken(overview, "tags")).map(textOf);
     const more = itemsOf(get(overview, "urls")).map((one) => textOf(get(membersOf(one), "url")));
     const urls = [...new Set([textOf(taken(overview, "url")), ...more].filter(Boolean))];
-    item["notes"] = textOf(taken(details, "notesPlain"));
-    item["favorite"] = isTrue(get(raw, "favIndex"));
-    item["creationAt"] = seconds(get(raw, "createdAt"));
-    item["modifiedAt"] = seconds(get(raw, "updatedAt"));
-    const said = { createdAt: item["creationAt"], updatedAt: item["modifiedAt"], favIndex: Number(item["favorite"]) };
+    item.notes = textOf(taken(details, "notesPlain"));
+    item.favorite = isTrue(get(raw, "favIndex"));
+    item.creationAt = seconds(get(raw, "createdAt"));
+    item.modifiedAt = seconds(get(raw, "updatedAt"));
+    const said = { createdAt: item.creationAt, updatedAt: item.modifiedAt, favIndex: Number(item.favorite) };
     for (const [name, value] of Object.entries(said)) if (isTheSame(get(raw, name), value)) taken(raw, name);
-    item["tags"] = get(raw, "state") === "archived" ? [...tags, "archived"] : tags;
-    item["urls"] = urls;
-    item["folders"] = within ? [within] : [];
+    item.tags = get(raw, "state") === "archived" ? [...tags, "archived"] : tags;
+    item.urls = urls;
+    item.folders = within ? [within] : [];
     this.#loginFields(details);
-    if (this.#type === "secret") item["value"] = textOf(taken(details, "password"));
+    if (this.#type === "secret") item.value = textOf(taken(details, "password"));
     const described = get(details, "documentAttributes");
     if (isObject(described)) await this.#attach(described);
     for (const section of itemsOf(get(details, "sections"))) await this.#section(membersOf(section));
-    const id = textOf(taken(raw, "uuid")) || sourceIdOf([item["title"] as string, item["notes"] as string, ...urls]);
+    const id = textOf(taken(raw, "uuid")) || sourceIdOf([item.title as string, item.notes as string, ...urls]);
     return [...this.#problems, sourced(item, NAME, id, pruned(raw) as Json)];
   }
 
@@ -272,7 +272,7 @@ class Reading {
       const [role, value] = [spelled(get(field, "designation")), textOf(get(field, "value"))];
       if (this.#type === "login" && (role === "username" || role === "password") && !this.#item[role]) {
         this.#item[role] = value;
-        delete (field as Json)["value"];
+        delete (field as Json).value;
       } else if (value) {
         const label = textOf(get(field, "name")) || textOf(get(field, "id"));
         this.#fields.push({
@@ -281,7 +281,7 @@ class Reading {
           type: get(field, "fieldType") === "P" ? CONCEALED : STRING,
           section: "Web form",
         });
-        delete (field as Json)["value"];
+        delete (field as Json).value;
       }
       left.push(field);
     }
@@ -295,7 +295,7 @@ class Reading {
     if (content) this.#files.push({ name, content: toBase64(content) });
     else
       this.#problems.push(
-        new Problem(`${named(this.#item["title"])} has a file that is missing, damaged or too large; it was left out.`),
+        new Problem(`${named(this.#item.title)} has a file that is missing, damaged or too large; it was left out.`),
       );
   }
 
@@ -318,9 +318,9 @@ class Reading {
   async #value(field: Readonly<Json>, section: string, kind: string, value: unknown): Promise<boolean> {
     const id = textOf(get(field, "id"));
     const label = textOf(get(field, "title")) || id;
-    if (kind === "totp" && this.#type === "login" && this.#item["totp"] === undefined && typeof value === "string") {
+    if (kind === "totp" && this.#type === "login" && this.#item.totp === undefined && typeof value === "string") {
       try {
-        this.#item["totp"] = parseTotp(value);
+        this.#item.totp = parseTotp(value);
         return true;
       } catch (fault) {
         if (!(fault instanceof InvalidTotp)) throw fault;
@@ -355,7 +355,8 @@ class Reading {
     const [part, names] = own(PARTS, this.#category) ?? ["", {}];
     const member = own(names, id);
     if (member === undefined) return false;
-    const holder = (this.#item[part] ??= {}) as Json;
+    this.#item[part] ??= {};
+    const holder = this.#item[part] as Json;
     if (holder[member]) return false;
     holder[member] = text;
     return true;
@@ -367,12 +368,10 @@ class Reading {
       string
     >;
     if (!Object.keys(value).every((name) => Object.hasOwn(ADDRESS, name))) return false;
-    if (this.#type === "identity" && this.#item["address"] === undefined) {
-      this.#item["address"] = Object.fromEntries(
-        Object.entries(ADDRESS).map(([name, member]) => [member, parts[name]]),
-      );
+    if (this.#type === "identity" && this.#item.address === undefined) {
+      this.#item.address = Object.fromEntries(Object.entries(ADDRESS).map(([name, member]) => [member, parts[name]]));
     } else {
-      const lines = [parts["street"], strip(`${parts["zip"]} ${parts["city"]}`), parts["state"], parts["country"]];
+      const lines = [parts.street, strip(`${parts.zip} ${parts.city}`), parts.state, parts.country];
       this.#fields.push({ label, value: lines.filter(Boolean).join("\n"), section });
       return false;
     }
@@ -381,11 +380,11 @@ class Reading {
 
   #sshKey(value: Readonly<Json>): void {
     const [item, about] = [this.#item, membersOf(get(value, "metadata"))];
-    if (item["privateKey"]) return;
-    item["privateKey"] = textOf(taken(value, "privateKey"));
-    item["publicKey"] = textOf(taken(about, "publicKey"));
-    item["fingerprint"] = textOf(taken(about, "fingerprint"));
-    item["keyType"] = partition(item["publicKey"] as string, " ")[0];
+    if (item.privateKey) return;
+    item.privateKey = textOf(taken(value, "privateKey"));
+    item.publicKey = textOf(taken(about, "publicKey"));
+    item.fingerprint = textOf(taken(about, "fingerprint"));
+    item.keyType = partition(item.publicKey as string, " ")[0];
   }
 }
 

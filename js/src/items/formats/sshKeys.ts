@@ -188,7 +188,8 @@ function ofOpenSsh(data: Bytes): Bytes | undefined {
   const body = head.next();
   if (!body || head.left.length) return undefined;
   const parts = new Parts(body);
-  if (parts.count() !== parts.count()) return undefined;
+  const [check, again] = [parts.count(), parts.count()];
+  if (check !== again) return undefined;
   const kind = parts.text();
   const made =
     kind === "ssh-rsa"

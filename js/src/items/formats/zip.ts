@@ -157,10 +157,8 @@ function sizes64(extra: DataView, sizes: readonly number[]): number[] | undefine
     const [kind, length] = [extra.getUint16(at, true), extra.getUint16(at + 2, true)];
     if (at + 4 + length > extra.byteLength) return undefined;
     if (kind === 1) {
-      let next = at + 4;
-      return sizes.every((size) => size !== ALL_ONES || (next += 8) <= at + 4 + length)
-        ? readSizes(extra, at + 4, sizes)
-        : undefined;
+      const needed = 8 * sizes.filter((size) => size === ALL_ONES).length;
+      return needed <= length ? readSizes(extra, at + 4, sizes) : undefined;
     }
     at += 4 + length;
   }
@@ -196,7 +194,8 @@ export async function inflated(
     {
       pull(controller) {
         // in small parts, each of which unpacks to a bounded size
-        controller.enqueue(packed.subarray(fed, (fed += FED)));
+        controller.enqueue(packed.subarray(fed, fed + FED));
+        fed += FED;
         if (fed >= packed.length) controller.close();
       },
     },
