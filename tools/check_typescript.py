@@ -39,13 +39,16 @@ def fixes() -> list[tuple[str, ...]]:
 
 def main() -> int:
     """Run all commands, also after one that failed; the exit code."""
-    failed = 0
+    failed = []
     for command in fixes() if "--fix" in sys.argv[1:] else checks():
         sys.stdout.write(f"{' '.join(command)}\n")
         sys.stdout.flush()
         words = node.command("node", *command)
-        failed += subprocess.run(words, cwd=ROOT, env=node.environment(), check=False).returncode != 0  # noqa: S603
-    return int(failed > 0)
+        if subprocess.run(words, cwd=ROOT, env=node.environment(), check=False).returncode:  # noqa: S603
+            failed.append(command)
+    for command in failed:
+        sys.stderr.write(f"Failed: {' '.join(command)}\n")
+    return int(bool(failed))
 
 
 if __name__ == "__main__":
