@@ -25,8 +25,8 @@
 #                 QUICK=1 takes two minutes; bench-all measures everything that the pages show and writes them anew;
 #                 bench-growth, bench-streams, bench-sync, bench-client, bench-js, bench-profile, bench-report and bench-setup are
 #                 explained in bench/README.md
-#   make check    linter, formatter's check, type checker
-#   make format   let the formatter and the linter mend what they can
+#   make check    linters, formatters' checks and type checkers, for Python and for TypeScript
+#   make format   let the formatters and the linters mend what they can
 #   make generate write the files that are generated from others
 #   make lock     resolve the dependencies anew and write the lock files (needs uv)
 #   make build    sdist and wheel of the checked-out commit into dist/, the same bytes wherever they are built
@@ -73,15 +73,18 @@ serve: .venv/.serve
 	@ls -d tests/*/ tests/test_*.py | xargs -n 8 -P 2 $(BIN)/python -m pytest --collect-only -qq >/dev/null || true
 	@touch $@
 
+# How the installation of packages fails.
+NO_PACKAGES = { echo "The packages of $(@D:/node_modules=)/ cannot be installed: npm needs its registry, and says above what is missing." >&2; exit 1; }
+
 js/node_modules/.done: js/package.json js/package-lock.json js/.npmrc | .venv/.dev
-	$(BIN)/python -m tools.node npm ci --prefix js
+	$(BIN)/python -m tools.node npm ci --prefix js || $(NO_PACKAGES)
 	@touch $@
 
 js: js/node_modules/.done
 	$(BIN)/python -m tools.node node js/build.js
 
 web/node_modules/.done: web/package.json web/package-lock.json web/.npmrc | .venv/.dev
-	$(BIN)/python -m tools.node npm ci --prefix web
+	$(BIN)/python -m tools.node npm ci --prefix web || $(NO_PACKAGES)
 	@touch $@
 
 web: web/node_modules/.done
@@ -214,14 +217,16 @@ bench-all: bench-setup .venv/.dev
 bench-report:
 	$(PYTHON) -m bench.report
 
-check: .venv/.dev
+check: .venv/.dev js/node_modules/.done web/node_modules/.done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m tools.check_typescript
 
-format: .venv/.dev
+format: .venv/.dev js/node_modules/.done
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python -m tools.check_typescript --fix
 
 generate: .venv/.dev
 	$(BIN)/python -m tools.generate_blocking

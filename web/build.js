@@ -47,7 +47,12 @@ const SHARED = {
 };
 
 const { values: options } = parseArgs({
-  options: { out: { type: "string" }, server: { type: "string", default: "" }, inject: { type: "string" }, check: { type: "boolean" } },
+  options: {
+    out: { type: "string" },
+    server: { type: "string", default: "" },
+    inject: { type: "string" },
+    check: { type: "boolean" },
+  },
 });
 if (options.server && !/^https?:\/\/[^/?#]+$/.test(options.server)) {
   console.error("--server takes an origin, such as https://vault.example.com");
@@ -65,12 +70,20 @@ const workerName = worker.named["argon2-worker.js"];
 const app = await bundle({
   entryPoints: { app: "src/main.tsx" },
   splitting: true,
-  plugins: [{ name: "worker", setup: nameWorker }, { name: "eager imports", setup: loadEagerly }, { name: "later", setup: followFirst }, { name: "texts", setup: splitTexts }],
+  plugins: [
+    { name: "worker", setup: nameWorker },
+    { name: "eager imports", setup: loadEagerly },
+    { name: "later", setup: followFirst },
+    { name: "texts", setup: splitTexts },
+  ],
   inject: options.inject ? [resolve(options.inject)] : [],
 });
 const operator = hasOperator ? await bundle({ entryPoints: { operator: "src/operator/main.tsx" } }) : undefined;
 const texts = await textsOf("src/texts/en.ts");
-const icon = add(hashed("assets/icon.svg", readFileSync(join(HERE, "src/icon.svg"))), readFileSync(join(HERE, "src/icon.svg")));
+const icon = add(
+  hashed("assets/icon.svg", readFileSync(join(HERE, "src/icon.svg"))),
+  readFileSync(join(HERE, "src/icon.svg")),
+);
 add("index.html", page("src/index.html", app, "app", ""));
 if (operator) add("operator/index.html", page("src/operator/index.html", operator, "operator", "../"));
 add("app.webmanifest", `${JSON.stringify(webManifest(), null, 2)}\n`);
@@ -96,7 +109,10 @@ function ownPackages(...names) {
 /** Check the types; end with the compiler's exit code if it finds a fault. */
 function check() {
   for (const project of ["tsconfig.json", "tsconfig.worker.json"]) {
-    const done = spawnSync(process.execPath, [join(HERE, "node_modules/typescript/bin/tsc"), "-p", project], { cwd: HERE, stdio: "inherit" });
+    const done = spawnSync(process.execPath, [join(HERE, "node_modules/typescript/bin/tsc"), "-p", project], {
+      cwd: HERE,
+      stdio: "inherit",
+    });
     if (done.status !== 0) process.exit(done.status ?? 1);
   }
 }
@@ -112,10 +128,20 @@ function hashed(name, content) {
 
 /** Bundle entry points into files with hashed names; esbuild's description of them, and the name of each entry's files. */
 async function bundle(more) {
-  const made = await build({ ...SHARED, outdir: out, entryNames: "assets/[name]-[hash]", chunkNames: "assets/part-[hash]", assetNames: "assets/[name]-[hash]", loader: { ".svg": "file" }, ...more });
+  const made = await build({
+    ...SHARED,
+    outdir: out,
+    entryNames: "assets/[name]-[hash]",
+    chunkNames: "assets/part-[hash]",
+    assetNames: "assets/[name]-[hash]",
+    loader: { ".svg": "file" },
+    ...more,
+  });
   for (const { path, contents } of made.outputFiles) add(relative(out, path), contents);
   Object.assign(inputs, made.metafile.inputs);
-  const outputs = Object.fromEntries(Object.entries(made.metafile.outputs).map(([path, value]) => [relative(out, join(HERE, path)), value]));
+  const outputs = Object.fromEntries(
+    Object.entries(made.metafile.outputs).map(([path, value]) => [relative(out, join(HERE, path)), value]),
+  );
   const named = {};
   for (const [path, { entryPoint, cssBundle }] of Object.entries(outputs)) {
     const entry = Object.keys(more.entryPoints).find((name) => entryPoint === more.entryPoints[name]);
@@ -124,7 +150,10 @@ async function bundle(more) {
     if (cssBundle) named[`${entry}.css`] = relative(out, join(HERE, cssBundle));
   }
   const styles = Object.keys(outputs).filter((path) => path.endsWith(".css") && !Object.values(named).includes(path));
-  if (styles.length) throw new Error("Style sheets are imported by src/main.tsx and src/operator/main.tsx only: no browser loads those of later parts.");
+  if (styles.length)
+    throw new Error(
+      "Style sheets are imported by src/main.tsx and src/operator/main.tsx only: no browser loads those of later parts.",
+    );
   return { outputs, named };
 }
 
@@ -139,7 +168,12 @@ function nameWorker({ onLoad }) {
 
 /** Load with the first load what the client would load when it is first used. */
 function loadEagerly({ onResolve }) {
-  const places = new Map([["lazyImports.js", "eagerImports.ts"], ["lazyBasicImports.js", "eagerBasicImports.ts"]].map(([name, own]) => [join(HERE, "../js/src", name), join(HERE, "src", own)]));
+  const places = new Map(
+    [
+      ["lazyImports.js", "eagerImports.ts"],
+      ["lazyBasicImports.js", "eagerBasicImports.ts"],
+    ].map(([name, own]) => [join(HERE, "../js/src", name), join(HERE, "src", own)]),
+  );
   onResolve({ filter: /\/lazy(Basic)?Imports\.js$/ }, ({ path, resolveDir }) => {
     const own = places.get(join(resolveDir, path));
     return own && { path: own };
@@ -167,7 +201,10 @@ function followFirst({ onResolve, onLoad, resolve: find }) {
 
 /** Take src/texts/en.ts once for each file beside it, so that every part of it is loaded only where it is used. */
 function splitTexts({ onResolve }) {
-  onResolve({ filter: /^\.\/en\.js$/ }, ({ importer, resolveDir }) => ({ path: join(resolveDir, "en.ts"), suffix: `?${basename(importer)}` }));
+  onResolve({ filter: /^\.\/en\.js$/ }, ({ importer, resolveDir }) => ({
+    path: join(resolveDir, "en.ts"),
+    suffix: `?${basename(importer)}`,
+  }));
 }
 
 /** The texts of the app, for pages that show something before any script runs. */
@@ -181,9 +218,16 @@ function page(template, { named, outputs }, entry, up) {
   const escaped = (text) => text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`);
   const links = [];
   if (named[`${entry}.css`]) links.push(`<link rel="stylesheet" href="${up}${named[`${entry}.css`]}">`);
-  for (const part of needed(outputs, named[`${entry}.js`])) if (part !== named[`${entry}.js`]) links.push(`<link rel="modulepreload" href="${up}${part}">`);
+  for (const part of needed(outputs, named[`${entry}.js`]))
+    if (part !== named[`${entry}.js`]) links.push(`<link rel="modulepreload" href="${up}${part}">`);
   links.push(`<script type="module" src="${up}${named[`${entry}.js`]}"></script>`);
-  const values = { ...texts.page, icon: up + icon, manifest: `${up}app.webmanifest`, server: options.server, policy: pagePolicy() };
+  const values = {
+    ...texts.page,
+    icon: up + icon,
+    manifest: `${up}app.webmanifest`,
+    server: options.server,
+    policy: pagePolicy(),
+  };
   return readFileSync(join(HERE, template), "utf-8")
     .replace(/^( *)<!-- files -->$/m, (_, indent) => links.map((link) => indent + link).join("\n"))
     .replace(/\{\{(\w+)\}\}/g, (_, name) => {
@@ -195,7 +239,11 @@ function page(template, { named, outputs }, entry, up) {
 /** The policy as a page can have it: frame-ancestors works in the header alone. The server of a copy may be connected to. */
 function pagePolicy() {
   const own = POLICY.filter((directive) => !directive.startsWith("frame-ancestors"));
-  return own.map((directive) => (options.server && directive.startsWith("connect-src") ? `${directive} ${options.server}` : directive)).join("; ");
+  return own
+    .map((directive) =>
+      options.server && directive.startsWith("connect-src") ? `${directive} ${options.server}` : directive,
+    )
+    .join("; ");
 }
 
 /** The files that an entry loads at once, itself first. */
@@ -218,13 +266,22 @@ function webManifest() {
 
 /** The service worker, which holds the SHA-256 of all files that it may store. It is bundled last. */
 async function serviceWorker() {
-  const stored = Object.fromEntries([...files].filter(([name]) => !name.endsWith(".txt")).map(([name, content]) => [name, createHash("sha256").update(content).digest("base64")]));
+  const stored = Object.fromEntries(
+    [...files]
+      .filter(([name]) => !name.endsWith(".txt"))
+      .map(([name, content]) => [name, createHash("sha256").update(content).digest("base64")]),
+  );
   const define = {
     FILES: JSON.stringify(stored),
     RELEASE: JSON.stringify(createHash("sha256").update(JSON.stringify(stored)).digest("base64")),
     POLICY: JSON.stringify(POLICY.filter((directive) => !directive.startsWith("connect-src"))),
   };
-  const { outputFiles, metafile } = await build({ ...SHARED, format: "iife", entryPoints: ["src/serviceWorker.ts"], define });
+  const { outputFiles, metafile } = await build({
+    ...SHARED,
+    format: "iife",
+    entryPoints: ["src/serviceWorker.ts"],
+    define,
+  });
   Object.assign(inputs, metafile.inputs);
   return outputFiles[0].contents;
 }
@@ -247,18 +304,27 @@ function licences() {
     if (file === undefined) throw new Error(`${name} comes without the text of its licence`);
     parts.push([`${name} ${version} (${license})`, join(folder, file)]);
   }
-  return parts.map(([title, file]) => `${title}\n\n${readFileSync(file, "utf-8").trim()}\n`).join(`\n${"-".repeat(80)}\n\n`);
+  return parts
+    .map(([title, file]) => `${title}\n\n${readFileSync(file, "utf-8").trim()}\n`)
+    .join(`\n${"-".repeat(80)}\n\n`);
 }
 
 /** Print the sizes; whether the first load is within its budget. */
 function weigh() {
   const gzipped = (names) => names.reduce((sum, name) => sum + gzipSync(files.get(name), { level: 9 }).length, 0);
   const tell = (name, bytes, most) => {
-    console.log(`${name.padEnd(24)} ${(bytes / 1000).toFixed(1).padStart(6)} KB gz${most === undefined ? "" : ` of ${most}`}`);
+    console.log(
+      `${name.padEnd(24)} ${(bytes / 1000).toFixed(1).padStart(6)} KB gz${most === undefined ? "" : ` of ${most}`}`,
+    );
     return most === undefined || bytes <= most * 1000;
   };
-  const loadedBy = ({ outputs, named }, entry) => [...needed(outputs, named[`${entry}.js`]), named[`${entry}.css`]].filter(Boolean);
-  const good = tell("first load", gzipped(["index.html", workerName, icon, ...loadedBy(app, "app")]), options.inject ? undefined : BUDGET);
+  const loadedBy = ({ outputs, named }, entry) =>
+    [...needed(outputs, named[`${entry}.js`]), named[`${entry}.css`]].filter(Boolean);
+  const good = tell(
+    "first load",
+    gzipped(["index.html", workerName, icon, ...loadedBy(app, "app")]),
+    options.inject ? undefined : BUDGET,
+  );
   if (operator) tell("operator's page", gzipped(["operator/index.html", icon, ...loadedBy(operator, "operator")]));
   tell("all files", gzipped([...files.keys()]));
   return good;

@@ -1,5 +1,13 @@
 // Notes, end-to-end encrypted: register or log in, write, change, delete. The session lasts over a reload.
-import { Client, type Collection, type Document, DocumentConflict, InvalidRefreshToken, Locked, Refusal } from "@strongroom/client";
+import {
+  Client,
+  type Collection,
+  type Document,
+  DocumentConflict,
+  InvalidRefreshToken,
+  Locked,
+  Refusal,
+} from "@strongroom/client";
 
 interface Note {
   title: string;

@@ -4,7 +4,13 @@ import { createRoot } from "react-dom/client";
 import { Client, Locked, Refusal } from "@strongroom/client";
 import { useCollection, useConflicts, useSync } from "@strongroom/client/react";
 import {
-  type Conflict, deleteReplica, keepMine, keepTheirs, openReplica, type Replica, type ReplicaCollection,
+  type Conflict,
+  deleteReplica,
+  keepMine,
+  keepTheirs,
+  openReplica,
+  type Replica,
+  type ReplicaCollection,
 } from "@strongroom/client/replica";
 
 interface Note {
@@ -26,7 +32,8 @@ interface Opened {
 }
 
 const server = document.querySelector<HTMLMetaElement>('meta[name="server"]')?.content ?? location.origin;
-const told = (error: unknown): string => (error instanceof Refusal ? error.message : "Something went wrong in this page.");
+const told = (error: unknown): string =>
+  error instanceof Refusal ? error.message : "Something went wrong in this page.";
 
 async function open(client: Client): Promise<Opened> {
   const replica = await openReplica(client, "notes");
@@ -76,10 +83,18 @@ function App() {
         <Notes opened={opened} onLeave={() => void run(async () => void (await leave(opened)), "Logged out.")} />
       ) : (
         <form onSubmit={enter}>
-          <label>Email <input name="email" type="email" autoComplete="username" required /></label>
-          <label>Password <input name="password" type="password" autoComplete="current-password" required /></label>
-          <button name="action" value="login">Log in</button>
-          <button name="action" value="register">Register</button>
+          <label>
+            Email <input name="email" type="email" autoComplete="username" required />
+          </label>
+          <label>
+            Password <input name="password" type="password" autoComplete="current-password" required />
+          </label>
+          <button type="submit" name="action" value="login">
+            Log in
+          </button>
+          <button type="submit" name="action" value="register">
+            Register
+          </button>
         </form>
       )}
       <p role="status">{status}</p>
@@ -103,21 +118,41 @@ function Notes({ opened: { replica, notes }, onLeave }: { opened: Opened; onLeav
   };
   return (
     <>
-      <label>Search <input value={search} onChange={(event) => setSearch(event.target.value)} /></label>
+      <label>
+        Search <input value={search} onChange={(event) => setSearch(event.target.value)} />
+      </label>
       <ul aria-label="Notes">
         {documents.map(({ uid, value }) => (
-          <li key={uid}><button onClick={() => setSelected(uid)}>{value.title}</button></li>
+          <li key={uid}>
+            <button type="button" onClick={() => setSelected(uid)}>
+              {value.title}
+            </button>
+          </li>
         ))}
       </ul>
       <form key={note?.proof ?? "new"} onSubmit={save}>
-        <label>Title <input name="title" defaultValue={note?.value.title} required /></label>
-        <label>Text <textarea name="text" rows={6} defaultValue={note?.value.text} /></label>
-        <button>Save</button>
-        {note && <button type="button" onClick={() => void notes.delete(note)}>Delete</button>}
+        <label>
+          Title <input name="title" defaultValue={note?.value.title} required />
+        </label>
+        <label>
+          Text <textarea name="text" rows={6} defaultValue={note?.value.text} />
+        </label>
+        <button type="submit">Save</button>
+        {note && (
+          <button type="button" onClick={() => void notes.delete(note)}>
+            Delete
+          </button>
+        )}
       </form>
-      {conflicts.map((conflict) => <Decision key={conflict.uid} conflict={conflict} />)}
-      <p>{pending ? `${pending} to send.` : "Everything is sent."} {error && told(error)}</p>
-      <button type="button" onClick={onLeave}>Log out</button>
+      {conflicts.map((conflict) => (
+        <Decision key={conflict.uid} conflict={conflict} />
+      ))}
+      <p>
+        {pending ? `${pending} to send.` : "Everything is sent."} {error && told(error)}
+      </p>
+      <button type="button" onClick={onLeave}>
+        Log out
+      </button>
     </>
   );
 }
@@ -127,11 +162,20 @@ function Decision({ conflict }: { conflict: Conflict }) {
   return (
     <p className="conflict">
       Changed here and elsewhere:
-      <button onClick={() => void conflict.resolve(keepMine)}>Keep mine: {title(conflict.mine.raw)}</button>
-      <button onClick={() => void conflict.resolve(keepTheirs)}>Keep theirs: {title(conflict.theirs.raw)}</button>
+      <button type="button" onClick={() => void conflict.resolve(keepMine)}>
+        Keep mine: {title(conflict.mine.raw)}
+      </button>
+      <button type="button" onClick={() => void conflict.resolve(keepTheirs)}>
+        Keep theirs: {title(conflict.theirs.raw)}
+      </button>
     </p>
   );
 }
 
 const root = document.getElementById("root");
-if (root) createRoot(root).render(<StrictMode><App /></StrictMode>);
+if (root)
+  createRoot(root).render(
+    <StrictMode>
+      <App />
+    </StrictMode>,
+  );

@@ -58,7 +58,11 @@ export class Client {
    * keeps less history or trash than the file has raises HistoryLeftOut, unless `allowLessHistory`.
    */
   static async importAccount(
-    url: string, file: Blob, email: string, password: string, options: ClientOptions & ImportOptions = {},
+    url: string,
+    file: Blob,
+    email: string,
+    password: string,
+    options: ClientOptions & ImportOptions = {},
   ): Promise<Client> {
     const client = new Client(url, options);
     await (await move()).importAccount(client.#core, file, email, password, options);
@@ -71,9 +75,15 @@ export class Client {
    * No request is sent. Where there is no such session, that is a Locked; where it has ended, the first request raises
    * InvalidRefreshToken. With `email`, the session of another account is refused.
    */
-  static async resume(place: string | SessionPlace = PLACE, options: ClientOptions & { email?: string } = {}): Promise<Client> {
+  static async resume(
+    place: string | SessionPlace = PLACE,
+    options: ClientOptions & { email?: string } = {},
+  ): Promise<Client> {
     const { savedSessions, sessionDatabase } = await saved();
-    const { url, use } = await savedSessions.open(typeof place === "string" ? sessionDatabase(place) : place, options.email);
+    const { url, use } = await savedSessions.open(
+      typeof place === "string" ? sessionDatabase(place) : place,
+      options.email,
+    );
     const client = new Client(url, options);
     await use(client.#core);
     return client;
@@ -167,7 +177,11 @@ export class Client {
    * knows; after a restore from a backup, that may be one of before. `restored` says that the server was restored, and
    * accepts the work in the derivation of keys of that time; otherwise less than was seen is refused.
    */
-  async changePassword(old: string, next: string, { restored = false, code }: CodeOptions & { restored?: boolean } = {}): Promise<void> {
+  async changePassword(
+    old: string,
+    next: string,
+    { restored = false, code }: CodeOptions & { restored?: boolean } = {},
+  ): Promise<void> {
     const { accounts, FactorSource } = await passwords();
     await accounts.changePassword(this.#core, old, next, new FactorSource(code), restored);
   }
@@ -205,7 +219,10 @@ export class Client {
    *
    * If there is a recovery key, a new one is returned, to be printed; the one of before then opens nothing more.
    */
-  async rotateKeys(password: string, options: CodeOptions & { newPassword?: string; progress?: Progress } = {}): Promise<string | undefined> {
+  async rotateKeys(
+    password: string,
+    options: CodeOptions & { newPassword?: string; progress?: Progress } = {},
+  ): Promise<string | undefined> {
     const { newPassword, progress, code } = options;
     const [{ rotation }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     return rotation.rotateKeys(this.#core, password, newPassword, progress, new FactorSource(code));
@@ -286,7 +303,10 @@ export class Client {
    *
    * With a token that opens a vault, the name may be left out.
    */
-  async vault(name?: string, { create = false, sealed = true }: { create?: boolean; sealed?: boolean } = {}): Promise<Vault> {
+  async vault(
+    name?: string,
+    { create = false, sealed = true }: { create?: boolean; sealed?: boolean } = {},
+  ): Promise<Vault> {
     const core = this.#core;
     if (core.token) return new Vault(core, await (await rare()).tokens.openVault(core, name, create, sealed));
     if (name === undefined) throw new Invalid({ name: "is required" });

@@ -31,7 +31,9 @@ export class Refusal extends Error {
 }
 
 /** A class of refusals, whatever its constructor takes. */
-export type RefusalClass = Function & { readonly prototype: Refusal; readonly kind: string; readonly sentence: string };
+export type RefusalClass = (abstract new (
+  ...options: never[]
+) => Refusal) & { readonly prototype: Refusal; readonly kind: string; readonly sentence: string };
 
 /** The code of a class of refusals: it follows from its name. */
 export const codeOf = ({ kind }: { readonly kind: string }): string =>
@@ -39,8 +41,16 @@ export const codeOf = ({ kind }: { readonly kind: string }): string =>
 
 const kindOf = (refusal: Refusal): RefusalClass => refusal.constructor as RefusalClass;
 Object.defineProperties(Refusal.prototype, {
-  name: { get(this: Refusal) { return kindOf(this).kind; } },
-  code: { get(this: Refusal) { return codeOf(kindOf(this)); } },
+  name: {
+    get(this: Refusal) {
+      return kindOf(this).kind;
+    },
+  },
+  code: {
+    get(this: Refusal) {
+      return codeOf(kindOf(this));
+    },
+  },
 });
 
 /** The request is not valid; `details.fields` explains each invalid field. */
@@ -50,7 +60,9 @@ export class Invalid extends Refusal {
   static override readonly sentence: string = "The request is not valid; see details.fields for what to change.";
 
   constructor(fields: Record<string, string>, message?: string) {
-    const told = Object.entries(fields).filter(([, why]) => why).slice(0, 9);
+    const told = Object.entries(fields)
+      .filter(([, why]) => why)
+      .slice(0, 9);
     super(message || (told.length ? `${told.map((one) => one.join(" ")).join("; ")}.` : undefined), { fields });
   }
 }
@@ -165,8 +177,7 @@ export class DocumentNotFound extends NotFound {
 export class VersionNotFound extends NotFound {
   declare readonly code: "version_not_found";
   static override readonly kind: string = "VersionNotFound";
-  static override readonly sentence: string =
-    "This version is not in the history; list the versions to see which are.";
+  static override readonly sentence: string = "This version is not in the history; list the versions to see which are.";
 }
 
 /** No active API key of this owner has that uid. */
@@ -376,8 +387,7 @@ export class RateLimited extends Later {
 export class Unavailable extends Later {
   declare readonly code: "unavailable" | "unreachable";
   static override readonly kind: string = "Unavailable";
-  static override readonly sentence: string =
-    "The service cannot reach its database at the moment; try again shortly.";
+  static override readonly sentence: string = "The service cannot reach its database at the moment; try again shortly.";
 }
 
 /** There is no response. `reason` is a word for programs, like `refused` or `timeout`. */
@@ -399,8 +409,7 @@ export class Unreachable extends Unavailable {
 export class StorageFull extends Refusal {
   declare readonly code: "storage_full";
   static override readonly kind: string = "StorageFull";
-  static override readonly sentence: string =
-    "The server's storage is full; nothing was written. Reading still works.";
+  static override readonly sentence: string = "The server's storage is full; nothing was written. Reading still works.";
 }
 
 /** The write would exceed the account's quota; reads and deletions still work. */
@@ -433,8 +442,7 @@ export class Tampered extends Refusal {
 export class RolledBack extends Refusal {
   declare readonly code: "rolled_back" | "credentials_rolled_back";
   static override readonly kind: string = "RolledBack";
-  static override readonly sentence: string =
-    "The server sent something older than what this device has seen already.";
+  static override readonly sentence: string = "The server sent something older than what this device has seen already.";
 }
 
 /** The server knows a password or a recovery key that was replaced: it was restored from an older backup. */
@@ -496,7 +504,10 @@ export class TypeMismatch extends Refusal {
   readonly problem: string;
 
   constructor(uid: string, problem: string, kind = "document") {
-    super(`The ${kind} ${uid} is genuine, but its value does not fit the type that was asked for: ${problem}. Its attribute \`raw\` has the value as it is stored.`, { uid, problem });
+    super(
+      `The ${kind} ${uid} is genuine, but its value does not fit the type that was asked for: ${problem}. Its attribute \`raw\` has the value as it is stored.`,
+      { uid, problem },
+    );
     this.uid = uid;
     this.problem = problem;
   }
@@ -506,8 +517,7 @@ export class TypeMismatch extends Refusal {
 export class WrongServer extends Refusal {
   declare readonly code: "wrong_server";
   static override readonly kind: string = "WrongServer";
-  static override readonly sentence: string =
-    "What answers at this address is not a strongroom server; check the URL.";
+  static override readonly sentence: string = "What answers at this address is not a strongroom server; check the URL.";
 }
 
 /** An account was moved, and the new server has left out history or trash; `details` says how much. */

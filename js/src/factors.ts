@@ -5,7 +5,6 @@ import type { Authenticator, Code } from "./operations/factors.js";
 import type { ListedPasskey, NewPasskey } from "./operations/passkeys.js";
 import { passwords, rare } from "./lazyImports.js";
 
-
 /** The second factor, where the server asks for one. */
 export interface CodeOptions {
   /**
@@ -83,7 +82,12 @@ export class Passkeys {
    * `code` is the second factor of before, if the account has one. If it has none, the new passkey comes with recovery
    * codes, which are shown only here. `enableUnlock` lets the passkey open the account, too.
    */
-  async add(name: string, password: string, authenticator: Authenticator, { code }: CodeOptions = {}): Promise<NewPasskey> {
+  async add(
+    name: string,
+    password: string,
+    authenticator: Authenticator,
+    { code }: CodeOptions = {},
+  ): Promise<NewPasskey> {
     const [{ passkeys }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     return passkeys.add(this.#core, name, password, authenticator, new FactorSource(code));
   }

@@ -5,11 +5,37 @@ import type { ReplicaCollection, ReplicaVault } from "./replica/vaults.js";
 import type { Collection, Vault } from "./vaults.js";
 
 export { type Clash, type Difference, differences, merge, type Merged } from "./items/differences.js";
-export { AmbiguousName, FieldNotFound, FileRefused, InvalidReference, InvalidTotp, ItemNotFound, PasswordNeeded } from "./items/errors.js";
-export { field, type FieldOptions, fieldsAt, fieldsOf, FieldValue, fileData, mainField, typeOf } from "./items/fields.js";
+export {
+  AmbiguousName,
+  FieldNotFound,
+  FileRefused,
+  InvalidReference,
+  InvalidTotp,
+  ItemNotFound,
+  PasswordNeeded,
+} from "./items/errors.js";
+export {
+  field,
+  type FieldOptions,
+  fieldsAt,
+  fieldsOf,
+  FieldValue,
+  fileData,
+  mainField,
+  typeOf,
+} from "./items/fields.js";
 export { type FileData, type Found, type Password, Problem } from "./items/formats/importTypes.js";
 export type { Plan } from "./items/formats/plan.js";
-export { guessFormat, makePlan, READ_FORMATS, type ReadFormat, readItems, WRITE_FORMATS, type WriteFormat, writeItems } from "./items/formats/table.js";
+export {
+  guessFormat,
+  makePlan,
+  READ_FORMATS,
+  type ReadFormat,
+  readItems,
+  WRITE_FORMATS,
+  type WriteFormat,
+  writeItems,
+} from "./items/formats/table.js";
 export { generatePassphrase, generatePassword, type Generated } from "./items/generator.js";
 export { findItem, isReference, parseReference, Reference, type StoredItem } from "./items/references.js";
 export { fromStored, ITEMS, itemType, toStored, TYPES } from "./items/shapes.js";

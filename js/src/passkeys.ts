@@ -23,7 +23,9 @@ const spelled = (raw: ArrayBuffer | null): string | undefined => (raw ? toUrl(ne
 function toJson(made: Credential | null): Json {
   if (!(made instanceof PublicKeyCredential)) throw new CeremonyFailed();
   const { response } = made;
-  const { prf } = made.getClientExtensionResults() as { prf?: { enabled?: boolean; results?: { first?: BufferSource } } };
+  const { prf } = made.getClientExtensionResults() as {
+    prf?: { enabled?: boolean; results?: { first?: BufferSource } };
+  };
   const first = prf?.results?.first;
   return {
     id: made.id,
@@ -58,7 +60,9 @@ async function run(origin: string, ceremony: () => Promise<Credential | null>): 
   } catch (fault) {
     if (!(fault instanceof DOMException)) throw fault;
     if (fault.name === "SecurityError")
-      throw new CeremonyFailed(`This page may not use the passkeys of ${new URL(origin).hostname}: it is of another host.`);
+      throw new CeremonyFailed(
+        `This page may not use the passkeys of ${new URL(origin).hostname}: it is of another host.`,
+      );
     throw new CeremonyFailed();
   }
 }
@@ -70,5 +74,7 @@ export const browserAuthenticator: Authenticator = {
       navigator.credentials.create({ publicKey: toBuffers(options) as PublicKeyCredentialCreationOptions }),
     ),
   get: (origin, options) =>
-    run(origin, () => navigator.credentials.get({ publicKey: toBuffers(options) as PublicKeyCredentialRequestOptions })),
+    run(origin, () =>
+      navigator.credentials.get({ publicKey: toBuffers(options) as PublicKeyCredentialRequestOptions }),
+    ),
 };

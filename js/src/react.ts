@@ -19,7 +19,11 @@ function useStore<T>(store: LiveStore<T> | undefined, otherwise: T): T {
 }
 
 /** A store of a collection, the same as long as the place and the type are, however often the collection is opened. */
-function useStoreOf<C, T>(collection: ReplicaCollection<C> | undefined, make: (of: ReplicaCollection<C>) => LiveStore<T>, key = "") {
+function useStoreOf<C, T>(
+  collection: ReplicaCollection<C> | undefined,
+  make: (of: ReplicaCollection<C>) => LiveStore<T>,
+  key = "",
+) {
   const { local, scope } = collection?.inside() ?? {};
   return useMemo(() => collection && make(collection), [local, scope?.vault, scope?.name, scope?.type, key]);
 }
@@ -59,10 +63,15 @@ export interface Syncing extends SyncState {
 }
 
 /** Keep a replica in step with the server as long as the component is shown, and show how that goes. */
-export function useSync(replica: Replica | undefined, { resolver, watch = true, every = 15 }: SyncOptions = {}): Syncing {
+export function useSync(
+  replica: Replica | undefined,
+  { resolver, watch = true, every = 15 }: SyncOptions = {},
+): Syncing {
   const state = useStore(replica?.state, NOT_SYNCED);
   const newest = useRef(resolver);
-  useEffect(() => void (newest.current = resolver));
+  useEffect(() => {
+    newest.current = resolver;
+  });
   const hasResolver = resolver !== undefined;
   const decide = useMemo<Resolver | undefined>(
     () => (hasResolver ? (conflict) => newest.current?.(conflict) as ReturnType<Resolver> : undefined),
@@ -73,7 +82,7 @@ export function useSync(replica: Replica | undefined, { resolver, watch = true, 
     const ended = new AbortController();
     void (async () => {
       try {
-        for await (const _ of replica.watch(decide, { every, signal: ended.signal })) continue;
+        for await (const _ of replica.watch(decide, { every, signal: ended.signal })); // the state of the replica shows each report
       } catch {
         // The state of the replica shows it.
       }

@@ -15,7 +15,6 @@ import type { OpenVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
 import { rare } from "./lazyImports.js";
 
-
 /** The changes after a cursor. After the iteration, `cursor` is where to continue. */
 export class Changes<T> implements AsyncIterable<Document<T>> {
   readonly #listing: Listing<T>;
@@ -65,9 +64,14 @@ export class Writes<T> implements AsyncIterable<WriteResult<T>>, PromiseLike<Wri
   readonly #begin: () => Promise<BatchWrites<T>>;
 
   /** Made by `createMany`, `replaceMany` and `deleteMany`. */
-  constructor(core: Core, scope: Scope<T>, itemsOf: (made: typeof import("./operations/batches.js")) => AsyncIterator<Item, void>) {
+  constructor(
+    core: Core,
+    scope: Scope<T>,
+    itemsOf: (made: typeof import("./operations/batches.js")) => AsyncIterator<Item, void>,
+  ) {
     let writes: Promise<BatchWrites<T>> | undefined;
-    this.#begin = () => (writes ??= rare().then(({ batches: made }) => new made.BatchWrites(core, scope, itemsOf(made))));
+    this.#begin = () =>
+      (writes ??= rare().then(({ batches: made }) => new made.BatchWrites(core, scope, itemsOf(made))));
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<WriteResult<T>, void, undefined> {
@@ -80,8 +84,10 @@ export class Writes<T> implements AsyncIterable<WriteResult<T>>, PromiseLike<Wri
   }
 
   /** Do all of them, and give the results. */
+  // biome-ignore lint/suspicious/noThenProperty: it is awaited like a promise, or iterated
   then<A = WriteResult<T>[], B = never>(
-    done?: ((results: WriteResult<T>[]) => A | PromiseLike<A>) | null, failed?: ((error: unknown) => B | PromiseLike<B>) | null,
+    done?: ((results: WriteResult<T>[]) => A | PromiseLike<A>) | null,
+    failed?: ((error: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     const all = async (): Promise<WriteResult<T>[]> => {
       const results: WriteResult<T>[] = [];
@@ -134,7 +140,9 @@ export class Vault implements AsyncIterable<Document> {
 
   /** The collections that hold documents, by name. */
   async collections(): Promise<Collection<Value>[]> {
-    return (await (await rare()).collections.listCollections(this.#core, this.#opened)).map((name) => this.collection(name));
+    return (await (await rare()).collections.listCollections(this.#core, this.#opened)).map((name) =>
+      this.collection(name),
+    );
   }
 
   /** The deleted documents of every collection that can be revived. */
@@ -322,8 +330,8 @@ export class Collection<T = Value> implements AsyncIterable<Document<T>> {
 
 /** The type of a collection's values; anything else is the caller's mistake. */
 export function checkedType<T>(type: ValueType<T> | undefined): ValueType<T> | undefined {
-  const isType = type === undefined || (Object(type) === type && ("~standard" in type || typeof type.parse === "function"));
+  const isType =
+    type === undefined || (Object(type) === type && ("~standard" in type || typeof type.parse === "function"));
   if (!isType) throw new Invalid({ type: "must have a function parse, or be a validator of Standard Schema" });
   return type;
 }
-

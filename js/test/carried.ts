@@ -10,8 +10,15 @@ export function carried(carry: (...told: unknown[]) => Promise<unknown>): typeof
     const { url, method, headers } = request;
     const body = await request.text();
     const target = url.slice(new URL(url).origin.length);
-    const found = await carry(method, target, headers.get("authorization")?.slice(7) ?? null, headers.get("keyring-version"), body);
-    if (typeof found === "string") throw new TypeError("fetch failed", { cause: Object.assign(new Error(), { code: found }) });
+    const found = await carry(
+      method,
+      target,
+      headers.get("authorization")?.slice(7) ?? null,
+      headers.get("keyring-version"),
+      body,
+    );
+    if (typeof found === "string")
+      throw new TypeError("fetch failed", { cause: Object.assign(new Error(), { code: found }) });
     const [status, answer, after] = found as [number, Uint8Array<ArrayBuffer>, string];
     const named = { "content-type": "application/json", ...(after && { "retry-after": after }) };
     return new Response(answer.length ? answer : null, { status, headers: named });

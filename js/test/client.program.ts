@@ -19,7 +19,16 @@ import { carried, dieAt, hurry } from "./carried.js";
 import * as inside from "./insideClient.js";
 import * as insideReplica from "./insideReplica.js";
 
-type Line = { id: number; do: string; on?: number; name?: string; args?: unknown[]; answer?: number; value?: unknown; error?: string };
+type Line = {
+  id: number;
+  do: string;
+  on?: number;
+  name?: string;
+  args?: unknown[];
+  answer?: number;
+  value?: unknown;
+  error?: string;
+};
 
 const things: unknown[] = [];
 const waiting = new Map<number, (line: Line) => void>();
@@ -53,7 +62,8 @@ function given(value: unknown): unknown {
   if (kind === "s") return Symbol("strange");
   if (kind === "r") return new Resolution(inner as "mine", given((value as { value?: unknown }).value));
   if (kind === "f") return (...args: unknown[]) => ask("f", Number(inner), args);
-  return { // an iterator
+  return {
+    // an iterator
     async *[Symbol.asyncIterator]() {
       for (;;) {
         const next = (await ask("i", Number(inner), [])) as unknown[];
@@ -78,9 +88,18 @@ function shown(value: unknown): unknown {
   }
   const number = things.push(value) - 1;
   const { methods, getters } = members(value as object);
-  const fields = [...Object.entries(value as object).filter(([, one]) => typeof one !== "function"), ...eager(value as object)];
+  const fields = [
+    ...Object.entries(value as object).filter(([, one]) => typeof one !== "function"),
+    ...eager(value as object),
+  ];
   const kind = (value as object).constructor.name.replace(/^_|\d+$/g, ""); // a bundler may have changed it
-  return { h: number, kind, fields: Object.fromEntries(fields.map(([name, one]) => [name, shown(one)])), methods, getters };
+  return {
+    h: number,
+    kind,
+    fields: Object.fromEntries(fields.map(([name, one]) => [name, shown(one)])),
+    methods,
+    getters,
+  };
 }
 
 /** What is nearly always asked for, and costs nothing; what throws is left to be asked for. */
@@ -100,7 +119,8 @@ function members(thing: object): { methods: string[]; getters: string[] } {
   const methods: string[] = [];
   const getters: string[] = [];
   for (let at: object = Object.getPrototypeOf(thing); at && at !== Object.prototype; at = Object.getPrototypeOf(at)) {
-    for (const [name, { get }] of Object.entries(Object.getOwnPropertyDescriptors(at))) (get ? getters : methods).push(name);
+    for (const [name, { get }] of Object.entries(Object.getOwnPropertyDescriptors(at)))
+      (get ? getters : methods).push(name);
   }
   return { methods, getters };
 }
@@ -120,7 +140,8 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
   if (what === "dieAt") return dieAt(Number(values[0]), Boolean(values[1]));
   if (what === "replica") return insideReplica.perform(thing as unknown as Replica, name, values);
   if (what === "new") return new Client(...(values as ConstructorParameters<typeof Client>));
-  if (what === "static") return (Client as unknown as Record<string, (...more: unknown[]) => unknown>)[name]?.(...values);
+  if (what === "static")
+    return (Client as unknown as Record<string, (...more: unknown[]) => unknown>)[name]?.(...values);
   if (what === "get") return thing[name];
   if (what === "call") {
     const result = (thing[name] as (...more: unknown[]) => unknown).apply(thing, values);
@@ -136,7 +157,10 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
   if (what === "walk") return collected(thing as unknown as AsyncIterable<unknown>);
   if (what === "begin") return (thing as unknown as AsyncIterable<unknown>)[Symbol.asyncIterator]();
   if (what === "some") return some(thing as unknown as AsyncIterator<unknown>, Number(values[0]));
-  if (what === "forget") return (things[on] = undefined);
+  if (what === "forget") {
+    things[on] = undefined;
+    return undefined;
+  }
   if (what === "version") return VERSION;
   return inside.perform(coreOf(thing as unknown as Client), name, values);
 }
@@ -149,7 +173,8 @@ function makeCarried(token: string, [url, carry]: unknown[]): Client | Promise<C
 }
 
 /** Whether something is the handle of a thing already. */
-const isShown = (value: unknown): boolean => typeof value === "object" && value !== null && "h" in value && "methods" in value;
+const isShown = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && "h" in value && "methods" in value;
 
 async function collected(many: AsyncIterable<unknown>): Promise<unknown[]> {
   const found: unknown[] = [];
@@ -183,5 +208,8 @@ for await (const text of createInterface({ input: process.stdin })) {
   // Not awaited: a function of the other side may be asked meanwhile.
   Promise.resolve()
     .then(() => perform(line))
-    .then((result) => say({ id: line.id, result: isShown(result) ? result : shown(result) }), (error: unknown) => say({ id: line.id, error: fault(error) }));
+    .then(
+      (result) => say({ id: line.id, result: isShown(result) ? result : shown(result) }),
+      (error: unknown) => say({ id: line.id, error: fault(error) }),
+    );
 }

@@ -18,7 +18,7 @@ test("every class has its own name, which no minifier changes, and a sentence", 
   for (const [name, kind] of Object.entries(errors)) {
     if (!("kind" in kind)) continue;
     assert.equal(kind.prototype.name, name);
-    assert.ok(kind.prototype instanceof Error && kind.prototype instanceof Refusal || kind === Refusal);
+    assert.ok((kind.prototype instanceof Error && kind.prototype instanceof Refusal) || kind === Refusal);
     if (["Refusal", "Taken", "Later", "Conflict"].includes(name)) continue;
     assert.ok(!names.has(kind.prototype.code), kind.prototype.code);
     names.set(kind.prototype.code, name);
@@ -31,7 +31,10 @@ test("every class has its own name, which no minifier changes, and a sentence", 
 test("an error in JSON, as text and in a console is its name, code, message and details", () => {
   const error = new Tampered("Not so.", { uid: "x" });
   assert.deepEqual(JSON.parse(JSON.stringify(error)), {
-    name: "Tampered", code: "tampered", message: "Not so.", details: { uid: "x" },
+    name: "Tampered",
+    code: "tampered",
+    message: "Not so.",
+    details: { uid: "x" },
   });
   assert.equal(String(error), "Tampered: Not so.");
   assert.match(inspect(error), /^Tampered: Not so\.\n/);

@@ -36,7 +36,13 @@ export async function sealing(): Promise<{ seal: number; open: number }> {
 }
 
 /** Milliseconds of a first sync, of reading everything from the device afterwards, and of an unlock without a server. */
-export async function syncing(url: string, email: string, password: string, place: string | ReplicaPlace, count: number) {
+export async function syncing(
+  url: string,
+  email: string,
+  password: string,
+  place: string | ReplicaPlace,
+  count: number,
+) {
   const client = new Client(url);
   await client.login(email, password);
   let replica = await openReplica(client, place);

@@ -10,8 +10,20 @@ import { toContent, toValue } from "../src/format/content.js";
 import { newPassword } from "../src/format/derive.js";
 import { normalEmail } from "../src/format/descriptor.js";
 import {
-  type Bytes, checkedCursor, checkedName, checkedVersion, fromText, items, join, list, NONE, short, splitItems, text,
-  toBase64, toUrl,
+  type Bytes,
+  checkedCursor,
+  checkedName,
+  checkedVersion,
+  fromText,
+  items,
+  join,
+  list,
+  NONE,
+  short,
+  splitItems,
+  text,
+  toBase64,
+  toUrl,
 } from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
 import { newest, vaultKeys } from "../src/format/keys.js";
@@ -53,11 +65,24 @@ test("a value that JSON in another language would change is refused, and the err
     [{ "a secret key": { b: NaN } }, /at \['…'\]\['b'\]/],
   ];
   for (const [value, sentence] of refused)
-    assert.throws(() => toContent(value), (fault) => fault instanceof Invalid && sentence.test(fault.message) && !/secret/.test(fault.message));
+    assert.throws(
+      () => toContent(value),
+      (fault) => fault instanceof Invalid && sentence.test(fault.message) && !/secret/.test(fault.message),
+    );
 });
 
 test("a value comes back as it was", () => {
-  const values = [null, true, 0, -1.5, 1e300, "text 🗝", [1, [2]], { a: { __proto__: null, b: 1 }, c: [] }, JSON.parse('{"__proto__": {"x": 1}}')];
+  const values = [
+    null,
+    true,
+    0,
+    -1.5,
+    1e300,
+    "text 🗝",
+    [1, [2]],
+    { a: { __proto__: null, b: 1 }, c: [] },
+    JSON.parse('{"__proto__": {"x": 1}}'),
+  ];
   for (const value of values) assert.deepEqual(toValue(toContent(value)), JSON.parse(JSON.stringify(value)));
   assert.deepEqual(toValue(toContent(Uint8Array.of(1, 2))), Uint8Array.of(1, 2));
   assert.deepEqual(toValue(toContent({ a: undefined })), {});
@@ -74,7 +99,11 @@ test("what is sealed as JSON and is none is refused", () => {
 
 /** Every spelling in which bytes could be shown. */
 const spellings = (raw: Bytes): string[] => [
-  toBase64(raw), toUrl(raw), [...raw].join(","), [...raw].join(", "), Buffer.from(raw).toString("hex"),
+  toBase64(raw),
+  toUrl(raw),
+  [...raw].join(","),
+  [...raw].join(", "),
+  Buffer.from(raw).toString("hex"),
 ];
 
 test("no inspection, JSON or text of keys shows a part of them", async () => {
@@ -83,10 +112,20 @@ test("no inspection, JSON or text of keys shows a part of them", async () => {
   const ring = made.ring.withVault("v", "name of a vault", true);
   const secret = new Secret(Uint8Array.from({ length: 32 }, (_, at) => at + 100));
   const passkey = passkeySecret("localhost", Uint8Array.of(1), secret.reveal());
-  const canaries = [made.password.auth, made.password.wrap, ring.reveal().key, secret, ...ring.secrets("v").map(([, key]) => key)];
+  const canaries = [
+    made.password.auth,
+    made.password.wrap,
+    ring.reveal().key,
+    secret,
+    ...ring.secrets("v").map(([, key]) => key),
+  ];
   const hidden = canaries.flatMap((one) => spellings(one.reveal()));
   for (const thing of [made, ring, secret, passkey, made.password, await ring.vaultKeys("v")])
-    for (const shown of [inspect(thing, { depth: 20, showHidden: true, getters: true }), JSON.stringify(thing), String(thing)])
+    for (const shown of [
+      inspect(thing, { depth: 20, showHidden: true, getters: true }),
+      JSON.stringify(thing),
+      String(thing),
+    ])
       for (const canary of hidden) assert.ok(!shown.includes(canary));
 });
 
@@ -110,7 +149,11 @@ test("what the machine seals wrongly is not handed out", async () => {
     () => sealBlob(keys, "name", 1, toContent("blob")),
     async () => sealDocument(await collectionKeys(keys, "notes", false), "uid", 1, "value"),
   ];
-  for (const [at, write] of [[0, writers[0]], [1, writers[0]], ...writers.slice(1).map((one) => [0, one] as const)] as const) {
+  for (const [at, write] of [
+    [0, writers[0]],
+    [1, writers[0]],
+    ...writers.slice(1).map((one) => [0, one] as const),
+  ] as const) {
     let count = 0;
     usePrimitives({
       ...right,
@@ -146,7 +189,10 @@ test("a recovery key with a typo is refused, and the error says where", async ()
   const printed = await printRecoveryKey(new Secret(new Uint8Array(20).fill(7)));
   const typed = (at: number, sign: string): string => printed.slice(0, at) + sign + printed.slice(at + 1);
   const fault = async (given: string): Promise<string> =>
-    readRecoveryKey(given).then(() => "", (refusal: unknown) => (refusal instanceof Invalid ? refusal.message : "another error"));
+    readRecoveryKey(given).then(
+      () => "",
+      (refusal: unknown) => (refusal instanceof Invalid ? refusal.message : "another error"),
+    );
   assert.match(await fault(typed(10, printed[10] === "A" ? "B" : "A")), /most likely in group 2/);
   assert.match(await fault(typed(10, "U")), /sign 2 of group 2 is in no recovery key/);
   assert.match(await fault(printed.slice(0, -1)), /group 9 has 3 signs/);
@@ -186,10 +232,18 @@ test("what is no associated data of a passkey's slot names no passkey", () => {
   const label = "slot-passkey";
   const parts = splitItems(good) ?? [];
   const bad: Bytes[] = [
-    NONE, good.slice(0, -1), join(good, NONE, list(NONE)), list(...parts, Uint8Array.of(1)), list(...parts.slice(0, 3)),
-    list(...parts.slice(0, 2)), list(...parts.slice(0, 1)), items(`${label}s`, own, "example.com", credential),
-    items(label, own, "example.com", NONE), items(label, own, "", credential),
-    items(label, own, "example.com", new Uint8Array(1024)), items(label, own, Uint8Array.of(255), credential),
+    NONE,
+    good.slice(0, -1),
+    join(good, NONE, list(NONE)),
+    list(...parts, Uint8Array.of(1)),
+    list(...parts.slice(0, 3)),
+    list(...parts.slice(0, 2)),
+    list(...parts.slice(0, 1)),
+    items(`${label}s`, own, "example.com", credential),
+    items(label, own, "example.com", NONE),
+    items(label, own, "", credential),
+    items(label, own, "example.com", new Uint8Array(1024)),
+    items(label, own, Uint8Array.of(255), credential),
   ];
   for (const one of bad) assert.equal(passkeyOfSlot(one, own), null);
   assert.equal(passkeyOfSlot(good, new Uint8Array(16)), null);
@@ -205,7 +259,15 @@ test("a lone surrogate is in no email, password, name or item", async () => {
 
 test("a proof under an older key is refused where it follows on one under a newer key", async () => {
   const keys = async (...generations: number[]) =>
-    collectionKeys(await vaultKeys(new Uint8Array(16), "v", generations.map((one) => [one, new Secret(new Uint8Array(32).fill(one))])), "c", true);
+    collectionKeys(
+      await vaultKeys(
+        new Uint8Array(16),
+        "v",
+        generations.map((one) => [one, new Secret(new Uint8Array(32).fill(one))]),
+      ),
+      "c",
+      true,
+    );
   const [old, both] = [await keys(1), await keys(1, 2)];
   const seen = await sealDocument(both, "u", 1, "seen");
   const parent = await short(seen.hmac);

@@ -6,8 +6,20 @@ import * as account from "../src/format/account.js";
 import { toContent, toValue } from "../src/format/content.js";
 import { sealBox } from "../src/format/box.js";
 import {
-  type Bytes, checkedCursor, checkedInteger, checkedText, compare, fromBase64, fromUrl, isObject, items, join, short,
-  splitItems, text, toBase64,
+  type Bytes,
+  checkedCursor,
+  checkedInteger,
+  checkedText,
+  compare,
+  fromBase64,
+  fromUrl,
+  isObject,
+  items,
+  join,
+  short,
+  splitItems,
+  text,
+  toBase64,
 } from "../src/format/encoding.js";
 import { Keyring, readHead } from "../src/format/keyring.js";
 import { encodeBody } from "../src/format/keyringBody.js";
@@ -32,7 +44,10 @@ test("bytes in a buffer of their own are bytes, and none within JSON", () => {
   assert.deepEqual([content.kind, toValue(content)], [RAW, Uint8Array.of(1, 2)]);
   new Uint8Array(buffer)[0] = 9;
   assert.deepEqual(toValue(content), Uint8Array.of(1, 2));
-  assert.throws(() => toContent({ a: buffer }), (fault) => fault instanceof Invalid && /has bytes at \['a'\]/.test(fault.message));
+  assert.throws(
+    () => toContent({ a: buffer }),
+    (fault) => fault instanceof Invalid && /has bytes at \['a'\]/.test(fault.message),
+  );
 });
 
 test("half of a surrogate pair is in no text of JSON, however it is spelled", () => {
@@ -75,10 +90,17 @@ test("the directory has each name and each uid once, and changes only what is in
 test("a keyring is sealed with its slots, and within its bound", async () => {
   const { key, body } = made.ring.reveal();
   const { account: id, version, generation, previous } = made.ring;
-  const bare = Keyring.of({ account: id, version, generation, previous, slots: new Uint8Array(0), digest: new Uint8Array(0) }, key, body);
+  const bare = Keyring.of(
+    { account: id, version, generation, previous, slots: new Uint8Array(0), digest: new Uint8Array(0) },
+    key,
+    body,
+  );
   await assert.rejects(bare.seal(), Locked);
   const vaults = Array.from({ length: 600 }, (_, at) => ({
-    uid: `${at}`.padStart(36, "0"), name: `${at}`.padEnd(255, "x"), sealed: true, made: true,
+    uid: `${at}`.padStart(36, "0"),
+    name: `${at}`.padEnd(255, "x"),
+    sealed: true,
+    made: true,
     keys: [{ generation: 1, key: toBase64(new Uint8Array(32)) }],
   }));
   const full = (sentence: RegExp) => (fault: unknown) => fault instanceof Invalid && sentence.test(fault.message);
@@ -87,7 +109,12 @@ test("a keyring is sealed with its slots, and within its bound", async () => {
   const { raw } = readHead(made.sealed);
   const sealing = await deriveKey(await key.key(), "HKDF", "keyring");
   const by = async (content: object): Promise<string> =>
-    toBase64(join(raw, await sealBox(sealing, new Uint8Array(32), pad(encodeBody({ ...body, ...content })), items("keyring", raw))));
+    toBase64(
+      join(
+        raw,
+        await sealBox(sealing, new Uint8Array(32), pad(encodeBody({ ...body, ...content })), items("keyring", raw)),
+      ),
+    );
   assert.equal((await Keyring.reopen(await by({ vaults: vaults.slice(0, 100) }), key)).vaults.length, 100);
   await assert.rejects(Keyring.reopen(await by({ vaults }), key), Tampered);
 });
@@ -104,12 +131,21 @@ test("there are no newest keys where there are none", () => {
 });
 
 test("a keyring that is cut off before its body is unreadable", () => {
-  for (const length of [0, 1, 2, 18, 62]) assert.throws(() => readHead(toBase64(fromBase64(made.sealed).slice(0, length))), Tampered);
+  for (const length of [0, 1, 2, 18, 62])
+    assert.throws(() => readHead(toBase64(fromBase64(made.sealed).slice(0, length))), Tampered);
 });
 
 test("a proof follows on the one that it names, and not under an older key", async () => {
   const keys = async (...generations: number[]) =>
-    collectionKeys(await vaultKeys(new Uint8Array(16), "v", generations.map((one) => [one, new Secret(new Uint8Array(32).fill(one))])), "c", true);
+    collectionKeys(
+      await vaultKeys(
+        new Uint8Array(16),
+        "v",
+        generations.map((one) => [one, new Secret(new Uint8Array(32).fill(one))]),
+      ),
+      "c",
+      true,
+    );
   const [old, both] = [await keys(1), await keys(1, 2)];
   const seen = (await sealDocument(both, "u", 1, "seen")).hmac;
   const parent = await short(seen);
@@ -118,12 +154,22 @@ test("a proof follows on the one that it names, and not under an older key", asy
     (await sealDocument(both, "u", 2, "of another")).hmac,
     (await sealDocument(old, "u", 2, "forged", { parent })).hmac,
   ];
-  assert.deepEqual([await follows(next, seen, readProof), await follows(other, seen, readProof), await follows(forged, seen, readProof)], [true, false, false]);
+  assert.deepEqual(
+    [
+      await follows(next, seen, readProof),
+      await follows(other, seen, readProof),
+      await follows(forged, seen, readProof),
+    ],
+    [true, false, false],
+  );
   assert.deepEqual(await traceAll([2, next], [[1, seen]], readProof), ["follows"]);
   assert.deepEqual(await traceAll([2, other], [[1, seen]], readProof), ["forked"]);
   assert.deepEqual(await traceAll([2, forged], [[1, seen]], readProof), ["forked"]);
   const deletion = (await sealDeletion(both, "u", 2, toContent("last"), { parent })).hmac;
-  const versions = [noticeVersion(both, both.wires[0], "u", 2, deletion), noticeVersion(both, both.wires[0], "u", 3, deletion)];
+  const versions = [
+    noticeVersion(both, both.wires[0], "u", 2, deletion),
+    noticeVersion(both, both.wires[0], "u", 3, deletion),
+  ];
   assert.deepEqual(await Promise.all(versions), [2, 2]);
   assert.equal(await noticeVersion(both, both.wires[0], "u", 4, deletion), null);
   assert.equal(await noticeVersion(both, both.wires[0], "u", 2, next), null);
@@ -151,7 +197,15 @@ test("a box is sealed to no point of a small order, and opened from none", async
   assert.deepEqual(await openSealed(pair, sealed, none), plain);
   await assert.rejects(openSealed(pair, join(new Uint8Array(32), sealed.slice(32)), none), Tampered);
   await assert.rejects(openSealed(pair, sealed.slice(0, 31), none), Tampered);
-  usePrimitives({ ...webCrypto, encrypt: (key, plaintext, associated) => webCrypto.encrypt(key, plaintext.map((byte) => byte ^ 1), associated) });
+  usePrimitives({
+    ...webCrypto,
+    encrypt: (key, plaintext, associated) =>
+      webCrypto.encrypt(
+        key,
+        plaintext.map((byte) => byte ^ 1),
+        associated,
+      ),
+  });
   await assert.rejects(sealTo(pair.public, plain, none, random), Tampered); // as a fault in memory does
   usePrimitives(webCrypto);
 });
@@ -162,7 +216,11 @@ test("more than a gibibyte is not sealed", () => {
 
 test("what is wrong with a recovery key is told by what it has, and not where it has too much", async () => {
   const printed = await printRecoveryKey(new Secret(new Uint8Array(20).fill(7)));
-  const fault = async (given: string): Promise<string> => readRecoveryKey(given).then(() => "", (refusal: Error) => refusal.message);
+  const fault = async (given: string): Promise<string> =>
+    readRecoveryKey(given).then(
+      () => "",
+      (refusal: Error) => refusal.message,
+    );
   assert.match(await fault(`${printed}U`), /group 9 has 5 signs/);
   assert.match(await fault(`${printed.slice(0, 3)}-U${printed.slice(4)}-AAAA`), /instead of 36/);
   assert.match(await fault(`${printed}-AAAA`), /it has 40 instead of 36/);
@@ -170,11 +228,22 @@ test("what is wrong with a recovery key is told by what it has, and not where it
 });
 
 test("a token carries no part that is too long and no more than 255 keys, and is a text", async () => {
-  const token = { apiKey: "key", account: new Uint8Array(16), scope: 3, vault: "v", name: "", keys: [[1, new Secret(new Uint8Array(32))]] as const, collections: [] };
+  const token = {
+    apiKey: "key",
+    account: new Uint8Array(16),
+    scope: 3,
+    vault: "v",
+    name: "",
+    keys: [[1, new Secret(new Uint8Array(32))]] as const,
+    collections: [],
+  };
   assert.equal((await readToken(await spellToken(token))).vault, "v");
   await assert.rejects(spellToken({ ...token, apiKey: "k".repeat(65_537) }), Invalid);
   const keys = Array.from({ length: 256 }, (_, at) => [at + 1, new Secret(new Uint8Array(32))] as const);
-  await assert.rejects(spellToken({ ...token, keys }), (fault) => fault instanceof Invalid && /rotated too often/.test(fault.message));
+  await assert.rejects(
+    spellToken({ ...token, keys }),
+    (fault) => fault instanceof Invalid && /rotated too often/.test(fault.message),
+  );
   await assert.rejects(readToken(5), Invalid);
 });
 

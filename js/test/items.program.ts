@@ -2,7 +2,22 @@
 import { readFileSync, writeFileSync } from "node:fs";
 import { Client } from "../src/index.js";
 import {
-  field, FileRefused, findItem, fromStored, guessFormat, type Item, items, type Login, makePlan, Problem, type ReadFormat, readItems, strength, toStored, type WriteFormat, writeItems,
+  field,
+  FileRefused,
+  findItem,
+  fromStored,
+  guessFormat,
+  type Item,
+  items,
+  type Login,
+  makePlan,
+  Problem,
+  type ReadFormat,
+  readItems,
+  strength,
+  toStored,
+  type WriteFormat,
+  writeItems,
 } from "../src/items.js";
 import { replicaFile } from "../src/node.js";
 import { openReplica } from "../src/replica.js";
@@ -18,19 +33,27 @@ interface Account {
 
 const questions: Record<string, (given: never) => unknown> = {
   strength: (given: string[]) => given.map((one) => strength(one).bits),
-  items: (given: unknown[]) => given.map((raw) => {
-    const item = fromStored(raw);
-    return [item.type === "" ? item.problem : "", toStored(item)];
-  }),
+  items: (given: unknown[]) =>
+    given.map((raw) => {
+      const item = fromStored(raw);
+      return [item.type === "" ? item.problem : "", toStored(item)];
+    }),
   edit,
   read: readFiles,
   write: writeFiles,
   plan: plans,
-  guess: (given: [string, string][]) => given.map(([name, head]) => guessFormat(name, Buffer.from(head, "base64")) ?? null),
+  guess: (given: [string, string][]) =>
+    given.map(([name, head]) => guessFormat(name, Buffer.from(head, "base64")) ?? null),
   many: manyItems,
   work: async (given: { format: ReadFormat; paths: string[] }[]) => {
     const found: number[][] = [];
-    for (const { format, paths } of given) found.push(await workFor(format, paths.map((path) => readFileSync(path))));
+    for (const { format, paths } of given)
+      found.push(
+        await workFor(
+          format,
+          paths.map((path) => readFileSync(path)),
+        ),
+      );
     return found;
   },
   usage: async (given: { files: GivenFile[]; out: string }) => {
@@ -63,7 +86,13 @@ async function manyItems({ format, path }: { format: ReadFormat; path: string })
     last = count;
   });
   clearInterval(timer);
-  return { new: plan.new.length, problems: plan.problems.length, last, turns, seconds: process.cpuUsage(start).user / 1e6 };
+  return {
+    new: plan.new.length,
+    problems: plan.problems.length,
+    last,
+    turns,
+    seconds: process.cpuUsage(start).user / 1e6,
+  };
 }
 
 /** The seconds of the processor that a small and a large file take, in and out again: the least of some runs. */
@@ -84,7 +113,8 @@ async function workFor(format: ReadFormat, [small, large]: readonly Uint8Array[]
 async function inAndOut(format: ReadFormat, file: Uint8Array): Promise<void> {
   const rows: [string, Item][] = [];
   try {
-    for await (const one of readItems(format, file)) if (!(one instanceof Problem)) rows.push([`uid-${rows.length}`, one]);
+    for await (const one of readItems(format, file))
+      if (!(one instanceof Problem)) rows.push([`uid-${rows.length}`, one]);
   } catch (fault) {
     if (!(fault instanceof FileRefused)) throw fault; // with too many columns
   }
@@ -121,9 +151,22 @@ async function readFiles({ files, out }: { files: GivenFile[]; out: string }): P
 
 /** The files that items become, one for each list of them. */
 async function writeFiles({ path, out }: { path: string; out: string }): Promise<number> {
-  const given = JSON.parse(readFileSync(path, "utf-8")) as { format: WriteFormat; items: [string, unknown][]; now: number }[];
-  const made = await Promise.all(given.map(async ({ format, items: all, now }) =>
-    new TextDecoder().decode(await writeItems(format, all.map(([uid, raw]) => [uid, fromStored(raw)] as const), { now }))));
+  const given = JSON.parse(readFileSync(path, "utf-8")) as {
+    format: WriteFormat;
+    items: [string, unknown][];
+    now: number;
+  }[];
+  const made = await Promise.all(
+    given.map(async ({ format, items: all, now }) =>
+      new TextDecoder().decode(
+        await writeItems(
+          format,
+          all.map(([uid, raw]) => [uid, fromStored(raw)] as const),
+          { now },
+        ),
+      ),
+    ),
+  );
   writeFileSync(out, JSON.stringify(made));
   return made.length;
 }
@@ -142,7 +185,10 @@ async function edit({ url, email, password, replica: file }: Account): Promise<u
   await replica?.sync();
   await replica?.close();
   await client.close();
-  return { username: (await field(github.value, "username")).value, problem: odd.value.type === "" && odd.value.problem };
+  return {
+    username: (await field(github.value, "username")).value,
+    problem: odd.value.type === "" && odd.value.problem,
+  };
 }
 
 hashCheaply();

@@ -4,11 +4,18 @@ import { createHmac, randomUUID } from "node:crypto";
 import { test } from "node:test";
 import { inspect } from "node:util";
 import {
-  Client, type Collection, Document, DocumentConflict, Invalid, Locked, type StandardSchema, TypeMismatch,
+  Client,
+  type Collection,
+  type Document,
+  DocumentConflict,
+  Invalid,
+  Locked,
+  type StandardSchema,
+  TypeMismatch,
 } from "../src/index.js";
 import { hashCheaply } from "./cheapHashing.js";
 
-const url = process.env["URL"] ?? "";
+const url = process.env.URL ?? "";
 const PASSWORD = "correct horse battery staple";
 const CANARY = "KANARIENVOGEL";
 const newEmail = (): string => `person-${randomUUID()}@example.com`;
@@ -25,7 +32,9 @@ const shown = (thing: unknown): string =>
 
 /** The one-time code of a secret in base32, now: RFC 6238. */
 function oneTimeCode(secret: string): string {
-  const bits = [...secret].map((sign) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(sign).toString(2).padStart(5, "0")).join("");
+  const bits = [...secret]
+    .map((sign) => "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567".indexOf(sign).toString(2).padStart(5, "0"))
+    .join("");
   const key = Buffer.from((bits.match(/.{8}/g) ?? []).map((byte) => Number.parseInt(byte, 2)));
   const step = Buffer.alloc(8);
   step.writeBigUInt64BE(BigInt(Math.floor(Date.now() / 30_000)));
@@ -66,7 +75,10 @@ test("the five lines, with Argon2id in a worker", async () => {
   await assert.rejects(notes.create("late"), Locked);
   const again = new Client(url);
   await again.login(email, PASSWORD);
-  assert.deepEqual((await all((await again.vault("personal")).collection("notes"))).map((one) => one.uid), [note.uid]);
+  assert.deepEqual(
+    (await all((await again.vault("personal")).collection("notes"))).map((one) => one.uid),
+    [note.uid],
+  );
 });
 
 test("a collection has a type, by a function or by any validator of Standard Schema", async () => {
@@ -91,11 +103,15 @@ test("a collection has a type, by a function or by any validator of Standard Sch
     assert.deepEqual([note.value, note.raw], [{ title: "tea" }, { title: "tea", lines: ["a"] }]);
     assert.deepEqual((await notes.get(note.uid)).value, { title: "tea" });
     // @ts-expect-error: a value of the wrong type is refused by the compiler too
-    await assert.rejects(notes.create({ name: CANARY }), (error) => error instanceof Invalid && !inspect(error).includes(CANARY));
+    const refused = notes.create({ name: CANARY });
+    await assert.rejects(refused, (error) => error instanceof Invalid && !inspect(error).includes(CANARY));
     const strange = await untyped.create({ name: CANARY });
     const read = await notes.get(strange.uid);
     assert.deepEqual(read.raw, { name: CANARY });
-    assert.throws(() => read.value, (error) => error instanceof TypeMismatch && error.uid === strange.uid && !inspect(error).includes(CANARY));
+    assert.throws(
+      () => read.value,
+      (error) => error instanceof TypeMismatch && error.uid === strange.uid && !inspect(error).includes(CANARY),
+    );
     assert.equal((await all(notes)).length, 2);
     const mended = await notes.replace(read, { title: "mended" });
     assert.deepEqual(mended.value, { title: "mended" });
@@ -110,9 +126,19 @@ test("many writes are done when they are iterated, or when they are awaited", as
   const notes = (await (await person()).vault("v", { create: true })).collection("notes");
   const idle = notes.createMany([1, 2, 3]);
   assert.equal((await all(notes)).length, 0);
-  assert.deepEqual((await idle).map((result) => result.document.value), [1, 2, 3]);
+  assert.deepEqual(
+    (await idle).map((result) => result.document.value),
+    [1, 2, 3],
+  );
   const results = await notes.replaceMany((await all(notes)).map((note): [Document, number] => [note, 0]));
-  assert.deepEqual(results.map((result) => [result.index, result.document.version]), [[0, 2], [1, 2], [2, 2]]);
+  assert.deepEqual(
+    results.map((result) => [result.index, result.document.version]),
+    [
+      [0, 2],
+      [1, 2],
+      [2, 2],
+    ],
+  );
 });
 
 test("tasks that write at the same time are told of each other, and nothing is lost", async () => {
@@ -122,11 +148,15 @@ test("tasks that write at the same time are told of each other, and nothing is l
   const outcomes = await Promise.allSettled(Array.from({ length: 6 }, (_, number) => notes.replace(note, number)));
   const [done, ...others] = outcomes.filter((one) => one.status === "fulfilled");
   assert.ok(done && !others.length);
-  for (const one of outcomes) if (one.status === "rejected") assert.ok(one.reason instanceof DocumentConflict, inspect(one.reason));
+  for (const one of outcomes)
+    if (one.status === "rejected") assert.ok(one.reason instanceof DocumentConflict, inspect(one.reason));
   const [first, second] = await Promise.all([client.vault("a", { create: true }), client.vault("b", { create: true })]);
   const read = Array.from({ length: 10 }, () => notes.get(note.uid));
   assert.deepEqual(new Set((await Promise.all(read)).map((one) => one.value)), new Set([done.value.value]));
-  assert.deepEqual((await client.vaults()).map((vault) => vault.uid).sort(), [first.uid, second.uid, (await client.vault("v")).uid].sort());
+  assert.deepEqual(
+    (await client.vaults()).map((vault) => vault.uid).sort(),
+    [first.uid, second.uid, (await client.vault("v")).uid].sort(),
+  );
 });
 
 test("neither a console nor JSON shows a value, a key or a token", async () => {
@@ -136,7 +166,18 @@ test("neither a console nor JSON shows a value, a key or a token", async () => {
   const note = await notes.create(`${CANARY} value`);
   await vault.blob.put(`${CANARY} blob`);
   const blob = await vault.blob.get();
-  const things = [client, vault, notes, vault.blob, blob, client.secondFactor, client.passkeys, notes.since(0), notes.trash, notes.createMany([])];
+  const things = [
+    client,
+    vault,
+    notes,
+    vault.blob,
+    blob,
+    client.secondFactor,
+    client.passkeys,
+    notes.since(0),
+    notes.trash,
+    notes.createMany([]),
+  ];
   for (const thing of things) {
     assert.ok(!shown(thing).includes(CANARY) && !/Bearer|ey[A-Za-z0-9]{20}/.test(shown(thing)), shown(thing));
   }

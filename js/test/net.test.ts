@@ -19,7 +19,9 @@ type Handle = (request: IncomingMessage, response: ServerResponse, body: string)
 
 /** A server that answers as told, and a session with it. */
 async function against(
-  handle: Handle, use: (session: Session, seen: string[]) => Promise<void>, options: ConnectionOptions & RetryOptions = {},
+  handle: Handle,
+  use: (session: Session, seen: string[]) => Promise<void>,
+  options: ConnectionOptions & RetryOptions = {},
 ): Promise<void> {
   const seen: string[] = [];
   const server = createServer((request, response) => {
@@ -60,13 +62,26 @@ const met = async (run: Promise<unknown>): Promise<errors.Refusal> => {
 };
 
 test("an address must be https, or on this machine", () => {
-  for (const url of ["https://a.example", "http://localhost:1", "http://127.0.0.1", "http://[::1]:80/path/"]) connect(url);
+  for (const url of ["https://a.example", "http://localhost:1", "http://127.0.0.1", "http://[::1]:80/path/"])
+    connect(url);
   assert.equal(connect("https://a.example/base//").url, "https://a.example/base");
-  const bad = ["http://a.example", "ftp://a.example", "a.example", "https://", "https://u:p@a.example", "https://a.example?x",
-    "https://a.example/#x", "https://a b.example", "https://a.example:0", "https://a.example:99999", "http://127.0.0.1.a.example"];
+  const bad = [
+    "http://a.example",
+    "ftp://a.example",
+    "a.example",
+    "https://",
+    "https://u:p@a.example",
+    "https://a.example?x",
+    "https://a.example/#x",
+    "https://a b.example",
+    "https://a.example:0",
+    "https://a.example:99999",
+    "http://127.0.0.1.a.example",
+  ];
   for (const url of bad) assert.throws(() => connect(url), errors.Invalid, url);
   connect("http://a.example", { insecure: true });
-  for (const timeout of [0, -1, NaN, Infinity]) assert.throws(() => connect("https://a.example", { timeout }), errors.Invalid);
+  for (const timeout of [0, -1, NaN, Infinity])
+    assert.throws(() => connect("https://a.example", { timeout }), errors.Invalid);
 });
 
 test("a redirect is not followed, and brings the bearer nowhere", async () => {
@@ -93,22 +108,43 @@ test("a cookie is not kept, and no compression is asked for", async () => {
       await session.send(me);
     },
   );
-  assert.deepEqual(headers.map(({ cookie }) => cookie), [undefined, undefined]);
+  assert.deepEqual(
+    headers.map(({ cookie }) => cookie),
+    [undefined, undefined],
+  );
   assert.equal(headers[0]?.["accept-encoding"], "identity");
   assert.equal(headers[0]?.authorization, `Bearer ${BEARER}`);
 });
 
 test("an answer that is compressed, too long or not of this server is refused", async () => {
   const answers: [Handle, errors.RefusalClass][] = [
-    [(_, response) => response.writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" }).end(gzipSync(JSON.stringify(ME))), errors.Tampered],
+    [
+      (_, response) =>
+        response
+          .writeHead(200, { "content-type": "application/json", "content-encoding": "gzip" })
+          .end(gzipSync(JSON.stringify(ME))),
+      errors.Tampered,
+    ],
     [(_, response) => json(response, 200, { ...ME, filler: "x".repeat(1 << 21) }), errors.Tampered],
     [(_, response) => response.writeHead(200, { "content-type": "application/json" }).end('{"user"'), errors.Tampered],
-    [(_, response) => response.writeHead(200, { "content-type": "application/json" }).end("[".repeat(1e6)), errors.Tampered],
-    [(_, response) => response.writeHead(200, { "content-type": "application/json" }).end(Buffer.from('{"user":{"id":"\xff","email":"a"}}', "latin1")), errors.Tampered],
+    [
+      (_, response) => response.writeHead(200, { "content-type": "application/json" }).end("[".repeat(1e6)),
+      errors.Tampered,
+    ],
+    [
+      (_, response) =>
+        response
+          .writeHead(200, { "content-type": "application/json" })
+          .end(Buffer.from('{"user":{"id":"\xff","email":"a"}}', "latin1")),
+      errors.Tampered,
+    ],
     [(_, response) => json(response, 200, { user: { id: 1, email: "a" } }), errors.Tampered],
     [(_, response) => json(response, 200, { user: { id: "\ud800", email: "a" } }), errors.Tampered],
     [(_, response) => json(response, 200, { ...ME, usage: { documents: -1, bytes: 0, kept: 0 } }), errors.Tampered],
-    [(_, response) => json(response, 200, { ...ME, usage: { documents: 2 ** 63, bytes: 0, kept: 0 } }), errors.Tampered],
+    [
+      (_, response) => json(response, 200, { ...ME, usage: { documents: 2 ** 63, bytes: 0, kept: 0 } }),
+      errors.Tampered,
+    ],
     [(_, response) => json(response, 200, { ...ME, usage: { documents: 1.5, bytes: 0, kept: 0 } }), errors.Tampered],
     [(_, response) => response.writeHead(204).end(), errors.Tampered],
     [(_, response) => response.writeHead(200, { "content-type": "text/html" }).end(" <html>"), errors.WrongServer],
@@ -146,7 +182,8 @@ test("a code counts only with a status that it can have", async () => {
 });
 
 test("__proto__ in an answer is nothing but a member that nobody reads", async () => {
-  const told = '{"user":{"id":"1","email":"a@b","__proto__":{"polluted":1}},"__proto__":{"polluted":1},"kdf":{"__proto__":{"polluted":1}}}';
+  const told =
+    '{"user":{"id":"1","email":"a@b","__proto__":{"polluted":1}},"__proto__":{"polluted":1},"kdf":{"__proto__":{"polluted":1}}}';
   await against(
     (_, response) => response.writeHead(200, { "content-type": "application/json" }).end(told),
     async (session) => {
@@ -234,10 +271,12 @@ test("a refusal after a lost answer counts as done where it says that it is", as
 
 test("a server that defers is obeyed, but not for longer than this client is patient", async () => {
   let count = 0;
-  const busy = (after: string): Handle => (_, response) => {
-    if (++count === 1) json(response, 503, {}, { "retry-after": after });
-    else json(response, 200, ME);
-  };
+  const busy =
+    (after: string): Handle =>
+    (_, response) => {
+      if (++count === 1) json(response, 503, {}, { "retry-after": after });
+      else json(response, 200, ME);
+    };
   await against(busy("1"), async (session) => {
     const begun = Date.now();
     await session.send(me);
@@ -245,7 +284,10 @@ test("a server that defers is obeyed, but not for longer than this client is pat
   });
   count = 0;
   await against(
-    (_, response) => response.writeHead(429, { "content-type": "application/json", "retry-after": "4000" }).end('{"error":{"code":"rate_limited"}}'),
+    (_, response) =>
+      response
+        .writeHead(429, { "content-type": "application/json", "retry-after": "4000" })
+        .end('{"error":{"code":"rate_limited"}}'),
     async (session, seen) => {
       const refused = await met(session.send(me));
       assert.ok(refused instanceof errors.RateLimited);
@@ -271,7 +313,8 @@ test("a token that has run out is exchanged once, however many requests notice",
 
 test("a session that has ended is not revived, and a fresh token must fit a header", async () => {
   await against(
-    (request, response) => refuse(response, 401, request.url === "/auth/refresh" ? "invalid_refresh_token" : "unauthorized"),
+    (request, response) =>
+      refuse(response, 401, request.url === "/auth/refresh" ? "invalid_refresh_token" : "unauthorized"),
     async (session, seen) => {
       assert.ok((await met(session.send(me))) instanceof errors.InvalidRefreshToken);
       assert.ok((await met(session.send(me))) instanceof errors.Locked);
@@ -280,17 +323,30 @@ test("a session that has ended is not revived, and a fresh token must fit a head
   );
   await against(
     (request, response) =>
-      request.url === "/auth/refresh" ? json(response, 200, { accessToken: "é\n", refreshToken: "x" }) : refuse(response, 401, "unauthorized"),
+      request.url === "/auth/refresh"
+        ? json(response, 200, { accessToken: "é\n", refreshToken: "x" })
+        : refuse(response, 401, "unauthorized"),
     async (session) => assert.ok((await met(session.send(me))) instanceof errors.Tampered),
   );
 });
 
 test("no error and no session shows the bearer, whatever the server says", async () => {
   await against(
-    (_, response) => refuse(response, 400, "validation_error", { fields: { token: BEARER, [BEARER]: "x" }, deep: [[[[[BEARER]]]]], long: "x".repeat(300) }),
+    (_, response) =>
+      refuse(response, 400, "validation_error", {
+        fields: { token: BEARER, [BEARER]: "x" },
+        deep: [[[[[BEARER]]]]],
+        long: "x".repeat(300),
+      }),
     async (session) => {
       const refused = await met(session.send(me));
-      for (const shown of [inspect(refused, { depth: 9 }), JSON.stringify(refused), String(refused), refused.stack, inspect(session, { depth: 9, showHidden: true })]) {
+      for (const shown of [
+        inspect(refused, { depth: 9 }),
+        JSON.stringify(refused),
+        String(refused),
+        refused.stack,
+        inspect(session, { depth: 9, showHidden: true }),
+      ]) {
         assert.ok(!shown?.includes(BEARER), shown);
       }
     },
@@ -302,16 +358,23 @@ test("queries and paths are spelled so that no name can change them", async () =
     (_, response) => json(response, 200, { documents: [], hasMore: false, next: 0 }),
     async (session, seen) => {
       await session.send(documents.listPage("a/../b?", { collection: "c&limit=9#", limit: 2, deleted: false }));
-      assert.deepEqual(seen, ["GET /vaults/a%2F..%2Fb%3F/documents?limit=2&collection=c%26limit%3D9%23&includeDeleted=false"]);
+      assert.deepEqual(seen, [
+        "GET /vaults/a%2F..%2Fb%3F/documents?limit=2&collection=c%26limit%3D9%23&includeDeleted=false",
+      ]);
     },
   );
 });
 
 test("events are read as they come, in whatever pieces", async () => {
   const parser = new EventParser();
-  const spelled = new TextEncoder().encode(': hello\n\nevent: document\r\nid: 17\r\ndata: {"é": 1}\r\n\r\nevent:vault\nid: 99999999999999999999\n\nid: 3\n\nevent: cut');
+  const spelled = new TextEncoder().encode(
+    ': hello\n\nevent: document\r\nid: 17\r\ndata: {"é": 1}\r\n\r\nevent:vault\nid: 99999999999999999999\n\nid: 3\n\nevent: cut',
+  );
   const found = [...spelled].flatMap((byte) => parser.feed(Uint8Array.of(byte)));
-  assert.deepEqual(found, [{ name: "document", timestamp: 17 }, { name: "vault", timestamp: 0 }]);
+  assert.deepEqual(found, [
+    { name: "document", timestamp: 17 },
+    { name: "vault", timestamp: 0 },
+  ]);
   assert.throws(() => parser.feed(new Uint8Array((1 << 20) + 1).fill(65)), errors.Tampered);
   let closed = false;
   await against(

@@ -10,9 +10,15 @@ const opened = (): Promise<IDBDatabase> => {
 /** What differs after each of so many random transactions: nothing, where all is well; and how many records there were. */
 export async function differences(rounds: number, seed: number): Promise<[string[], number]> {
   let state = seed;
-  const random = (below: number): number => (state = (state * 48271) % 2147483647) % below;
+  const random = (below: number): number => {
+    state = (state * 48271) % 2147483647;
+    return state % below;
+  };
   const database = await opened();
-  const model = new Map([["v", new Map<string, unknown>()], ["w", new Map<string, unknown>()]]);
+  const model = new Map([
+    ["v", new Map<string, unknown>()],
+    ["w", new Map<string, unknown>()],
+  ]);
   const found: string[] = [];
   let most = 0;
   for (let round = 0; round < rounds; round += 1) {
@@ -42,7 +48,8 @@ export async function differences(rounds: number, seed: number): Promise<[string
     }
   }
   const left = database.transaction("data", "readwrite").objectStore("data");
-  for (const [vault, records] of model) await writePacked(left, vault, new Map([...records.keys()].map((uid) => [uid, undefined])));
+  for (const [vault, records] of model)
+    await writePacked(left, vault, new Map([...records.keys()].map((uid) => [uid, undefined])));
   if (await result(left.count())) found.push("empty packs are left");
   database.close();
   return [found, most];

@@ -15,22 +15,51 @@ function App({ of, vault }: { of: Replica | undefined; vault: ReplicaVault | und
   const [search, setSearch] = useState("");
   const [name, setName] = useState("notes");
   const notes = vault?.collection(name); // another object each time
-  const { documents, isReady, error } = useCollection(notes, { search, sort: (one, other) => (String(one.value) < String(other.value) ? -1 : 1) });
+  const { documents, isReady, error } = useCollection(notes, {
+    search,
+    sort: (one, other) => (String(one.value) < String(other.value) ? -1 : 1),
+  });
   const { document } = useDocument(notes, documents[0]?.uid);
   const { pending, isSyncing, error: fault, sync } = useSync(of);
   const { conflicts } = useConflicts(of);
-  return h("main", null,
+  return h(
+    "main",
+    null,
     h("input", { id: "search", value: search, onChange: (event) => setSearch(event.target.value) }),
-    h("ul", null, documents.map(({ uid, value }) => h("li", { key: uid }, String(value)))),
+    h(
+      "ul",
+      null,
+      documents.map(({ uid, value }) => h("li", { key: uid }, String(value))),
+    ),
     h("p", { id: "first" }, String(document?.value)),
-    h("p", { id: "state" }, isReady ? `${pending} to send, ${conflicts.length} to decide` : "not ready", error?.message, fault?.message),
-    h("button", { id: "sync", disabled: isSyncing, onClick: () => void sync() }, "Sync"),
-    h("button", { id: "elsewhere", onClick: () => setName("elsewhere") }, "Elsewhere"),
-    h("button", { id: "write", onClick: () => void notes?.create(`written here ${documents.length}`) }, "Write"),
-    conflicts.map((conflict) => h("p", { key: conflict.uid, className: "conflict" },
-      `${String(conflict.base?.value)}, ${String(conflict.mine.value)}, ${String(conflict.theirs.value)}`,
-      h("button", { className: "mine", onClick: () => void conflict.resolve(keepMine) }, "Mine"),
-      h("button", { className: "theirs", onClick: () => void conflict.resolve(keepTheirs) }, "Theirs"))));
+    h(
+      "p",
+      { id: "state" },
+      isReady ? `${pending} to send, ${conflicts.length} to decide` : "not ready",
+      error?.message,
+      fault?.message,
+    ),
+    h("button", { type: "button", id: "sync", disabled: isSyncing, onClick: () => void sync() }, "Sync"),
+    h("button", { type: "button", id: "elsewhere", onClick: () => setName("elsewhere") }, "Elsewhere"),
+    h(
+      "button",
+      { type: "button", id: "write", onClick: () => void notes?.create(`written here ${documents.length}`) },
+      "Write",
+    ),
+    conflicts.map((conflict) =>
+      h(
+        "p",
+        { key: conflict.uid, className: "conflict" },
+        `${String(conflict.base?.value)}, ${String(conflict.mine.value)}, ${String(conflict.theirs.value)}`,
+        h("button", { type: "button", className: "mine", onClick: () => void conflict.resolve(keepMine) }, "Mine"),
+        h(
+          "button",
+          { type: "button", className: "theirs", onClick: () => void conflict.resolve(keepTheirs) },
+          "Theirs",
+        ),
+      ),
+    ),
+  );
 }
 
 /** Show the page before anything is open, then open the replica. */

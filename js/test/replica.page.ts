@@ -59,7 +59,9 @@ export async function aborted(): Promise<string> {
     return request;
   };
   try {
-    return await here().sync().then(() => "", String);
+    return await here()
+      .sync()
+      .then(() => "", String);
   } finally {
     IDBObjectStore.prototype.put = put;
   }
@@ -111,7 +113,7 @@ export function counted(): Record<string, number> {
 /** Begin to follow the server, if no other tab does. */
 export function watch(): void {
   void (async () => {
-    for await (const _ of here().watch(keepMine, { signal: ended.signal })) continue;
+    for await (const _ of here().watch(keepMine, { signal: ended.signal }));
   })();
 }
 
@@ -154,7 +156,9 @@ export async function stored(): Promise<string> {
     }
     database.close();
   }
-  return JSON.stringify(whole, (_, value: unknown) => (value instanceof Uint8Array ? btoa(String.fromCharCode(...value)) : value));
+  return JSON.stringify(whole, (_, value: unknown) =>
+    value instanceof Uint8Array ? btoa(String.fromCharCode(...value)) : value,
+  );
 }
 
 /** Rewrite the database as the first release had it: each document in records of its own. */
@@ -173,7 +177,9 @@ export async function unpack(): Promise<void> {
     const [keys, values] = await Promise.all([done(place.getAllKeys()), done(place.getAll())]);
     keys.forEach((key, at) => {
       if (store !== "heads" && store !== "data") records.push([store, key, values[at]]);
-      else for (const [uid, value] of values[at] as [string, unknown][]) records.push([store, [(key as string[])[0] ?? "", uid], value]);
+      else
+        for (const [uid, value] of values[at] as [string, unknown][])
+          records.push([store, [(key as string[])[0] ?? "", uid], value]);
     });
   }
   const stores = [...before.objectStoreNames];
@@ -190,7 +196,11 @@ export async function unpack(): Promise<void> {
 /** Look at the records with kept contents; how many there are. They are written as `look` leaves them, where `isChange`. */
 async function boxes(look?: (records: { box: Uint8Array }[]) => void, isChange = true): Promise<number> {
   const { storage } = localOf(here()).store;
-  const found = (await storage.list("facts")).filter((one) => typeof one === "object") as { vault: string; uid: string; box: Uint8Array }[];
+  const found = (await storage.list("facts")).filter((one) => typeof one === "object") as {
+    vault: string;
+    uid: string;
+    box: Uint8Array;
+  }[];
   look?.(found);
   if (look && isChange) await storage.write(found.map((one) => [["facts", one.vault, one.uid], one]));
   return found.length;
@@ -199,7 +209,10 @@ async function boxes(look?: (records: { box: Uint8Array }[]) => void, isChange =
 /** The boxes with kept contents, in hexadecimal. */
 export async function sealed(): Promise<string[]> {
   const found: string[] = [];
-  await boxes((records) => found.push(...records.map(({ box }) => Array.from(box, (byte) => byte.toString(16)).join(""))), false);
+  await boxes(
+    (records) => found.push(...records.map(({ box }) => Array.from(box, (byte) => byte.toString(16)).join(""))),
+    false,
+  );
   return found;
 }
 
@@ -240,7 +253,10 @@ export async function kept(): Promise<[found: unknown[], pending: number]> {
 /** What a read says, once the storage is gone. */
 export async function lost(): Promise<string> {
   for (;;) {
-    const fault: unknown = await notes().then(() => undefined, (found: unknown) => found);
+    const fault: unknown = await notes().then(
+      () => undefined,
+      (found: unknown) => found,
+    );
     if (fault !== undefined) return String(fault);
     await new Promise((go) => setTimeout(go, 20));
   }

@@ -19,7 +19,7 @@ import { localOf } from "../src/replica/replica.js";
 import { openLocal } from "../src/replica/unlock.js";
 import { hashCheaply } from "./cheapHashing.js";
 
-const url = process.env["URL"] ?? "";
+const url = process.env.URL ?? "";
 hashCheaply();
 
 /** Run a task with a new account, and its replica in a file. */
@@ -63,7 +63,12 @@ test("a store of a vault follows every collection of it, and no other vault", ()
     const vault = await replica.vault("v", { create: true });
     const store = vault.live();
     store.subscribe(() => undefined);
-    const found = (): string => store.getSnapshot().documents.map(({ collection, raw }) => `${collection} ${String(raw)}`).sort().join();
+    const found = (): string =>
+      store
+        .getSnapshot()
+        .documents.map(({ collection, raw }) => `${collection} ${String(raw)}`)
+        .sort()
+        .join();
     await until(() => store.getSnapshot().isReady);
     const one = await vault.collection("notes").create("one");
     await vault.collection("items").create("two");
@@ -89,7 +94,11 @@ test("a store shows what is read so far in steps that double, and never less tha
     const look = (): void => void shown.push([store.getSnapshot().documents.length, store.getSnapshot().isReady]);
     const stop = store.subscribe(look);
     await until(() => store.getSnapshot().isReady);
-    assert.deepEqual(shown, [[100, false], [200, false], [300, true]]);
+    assert.deepEqual(shown, [
+      [100, false],
+      [200, false],
+      [300, true],
+    ]);
     stop();
     store.subscribe(look); // everything is read again
     await until(() => shown.length > 3);
@@ -98,11 +107,27 @@ test("a store shows what is read so far in steps that double, and never less tha
 
 test("a kept content is used for the row that it was opened from, and for no other", () => {
   const head: Head = {
-    vault: "v", uid: "one", collection: "notes", hmac: "sr2.proof", version: 2, createdAt: 1, updatedAt: 2, deletedAt: null, deleted: false, mine: false,
+    vault: "v",
+    uid: "one",
+    collection: "notes",
+    hmac: "sr2.proof",
+    version: 2,
+    createdAt: 1,
+    updatedAt: 2,
+    deletedAt: null,
+    deleted: false,
+    mine: false,
   };
   assert.ok(isContentOf(["one", 2, "notes", "sr2.proof", "value"], head));
   assert.ok(isContentOf(["one", 2, "notes", "sr2.proof", "value"], { ...head, updatedAt: 3 })); // a time is the server's word
-  for (const other of [{ uid: "two" }, { version: 3 }, { collection: "other" }, { hmac: "sr2.other" }, { hmac: null }, { deletedAt: 5 }]) {
+  for (const other of [
+    { uid: "two" },
+    { version: 3 },
+    { collection: "other" },
+    { hmac: "sr2.other" },
+    { hmac: null },
+    { deletedAt: 5 },
+  ]) {
     assert.ok(!isContentOf(["one", 2, "notes", "sr2.proof", "value"], { ...head, ...other }), JSON.stringify(other));
   }
 });
@@ -122,11 +147,13 @@ test("a replica that is closed while it reads leaves no promise unhandled", asyn
       if (nth === 1) await notes.createMany(["one", "two"]);
       const { storage } = localOf(replica).store;
       let left = nth; // reads until it is closed
-      const counted = <G extends unknown[], R>(read: (...given: G) => Promise<R>) => async (...given: G): Promise<R> => {
-        const found = await read.apply(storage, given);
-        if (!--left) void replica.close();
-        return found;
-      };
+      const counted =
+        <G extends unknown[], R>(read: (...given: G) => Promise<R>) =>
+        async (...given: G): Promise<R> => {
+          const found = await read.apply(storage, given);
+          if (!--left) void replica.close();
+          return found;
+        };
       Object.assign(storage, { read: counted(storage.read), list: counted(storage.list) });
       const store = notes.live();
       const stop = store.subscribe(() => undefined);
@@ -196,7 +223,10 @@ test("a store that nobody follows any more forgets what it has shown when the cl
     const late = notes.live();
     late.subscribe(() => undefined)();
     await until(() => [all, one, late].every((store) => store.getSnapshot().error instanceof Locked));
-    assert.deepEqual([all, late].map((store) => store.getSnapshot().documents), [[], []]);
+    assert.deepEqual(
+      [all, late].map((store) => store.getSnapshot().documents),
+      [[], []],
+    );
     assert.equal(one.getSnapshot().document, undefined);
   }));
 
@@ -249,11 +279,15 @@ test("the stream of events is closed as soon as nobody watches", async () => {
   const proxy = createServer((asked, answer) => {
     const isStream = asked.headers.accept === "text/event-stream";
     if (isStream) open += 1;
-    const passed = request(new URL(asked.url ?? "", url), { method: asked.method, headers: asked.headers }, (answered) => {
-      answer.writeHead(answered.statusCode ?? 500, answered.headers);
-      answered.pipe(answer);
-      if (isStream) answered.on("data", (sent) => (isReady ||= `${sent}`.includes("event: ready")));
-    });
+    const passed = request(
+      new URL(asked.url ?? "", url),
+      { method: asked.method, headers: asked.headers },
+      (answered) => {
+        answer.writeHead(answered.statusCode ?? 500, answered.headers);
+        answered.pipe(answer);
+        if (isStream) answered.on("data", (sent) => (isReady ||= `${sent}`.includes("event: ready")));
+      },
+    );
     answer.on("close", () => {
       if (isStream) open -= 1;
       passed.destroy();
@@ -263,16 +297,19 @@ test("the stream of events is closed as soon as nobody watches", async () => {
   });
   await new Promise<void>((done) => proxy.listen(0, "127.0.0.1", done));
   try {
-    await withReplica(async (replica) => {
-      const ended = new AbortController();
-      const watching = (async () => {
-        for await (const _ of replica.watch(undefined, { signal: ended.signal })) continue;
-      })();
-      await until(() => open === 1 && isReady); // it waits for the first change
-      ended.abort();
-      await watching;
-      await until(() => open === 0);
-    }, `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`);
+    await withReplica(
+      async (replica) => {
+        const ended = new AbortController();
+        const watching = (async () => {
+          for await (const _ of replica.watch(undefined, { signal: ended.signal }));
+        })();
+        await until(() => open === 1 && isReady); // it waits for the first change
+        ended.abort();
+        await watching;
+        await until(() => open === 0);
+      },
+      `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    );
   } finally {
     proxy.closeAllConnections();
     proxy.close();

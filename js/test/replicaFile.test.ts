@@ -61,7 +61,10 @@ const inThread = (path: string): Promise<unknown> =>
         .then(({ replicaFile }) => replicaFile(workerData.path).open(true))
         .then((storage) => storage.close())
         .then(() => parentPort.postMessage(""), (fault) => parentPort.postMessage(fault.name));`;
-    const worker = new Worker(program, { eval: true, workerData: { program: new URL("nodeDoor.program.js", import.meta.url).href, path } });
+    const worker = new Worker(program, {
+      eval: true,
+      workerData: { program: new URL("nodeDoor.program.js", import.meta.url).href, path },
+    });
     worker.once("message", resolve);
     worker.once("error", reject);
   });
@@ -91,13 +94,13 @@ async function withoutProc(printed: string | undefined, task: () => Promise<void
   const { PATH } = process.env;
   const folder = mkdtempSync(join(tmpdir(), "programs-"));
   if (printed !== undefined) writeFileSync(join(folder, "ps"), `#!/bin/sh\necho "${printed}"\n`, { mode: 0o700 });
-  process.env["PATH"] = folder;
+  process.env.PATH = folder;
   fs.existsSync = (path) => path !== "/proc/self/stat" && exists(path);
   syncBuiltinESMExports();
   try {
     await task();
   } finally {
-    process.env["PATH"] = PATH;
+    process.env.PATH = PATH;
     fs.existsSync = exists;
     syncBuiltinESMExports();
     rmSync(folder, { recursive: true });
@@ -110,7 +113,10 @@ test("without /proc, a lock whose process number is used again is left over if t
       writeFileSync(`${path}.lock`, `${process.pid} Mon Nov 16 10:00:00 2026`);
       const storage = await replicaFile(path).open(true);
       assert.equal(fs.readFileSync(`${path}.lock`, "utf-8"), `${process.pid} Tue Nov 17 10:00:00 2026`);
-      await assert.rejects(replicaFile(path).open(true), (fault) => fault instanceof ReadOnlyReplica && !/delete/.test(fault.message));
+      await assert.rejects(
+        replicaFile(path).open(true),
+        (fault) => fault instanceof ReadOnlyReplica && !/delete/.test(fault.message),
+      );
       storage.close();
     }),
   ));
@@ -121,6 +127,9 @@ test("where nothing tells when a process began, the refusal says what to delete"
       writeFileSync(`${path}.lock`, "999999999"); // no such process: this the system does tell
       (await replicaFile(path).open(true)).close();
       writeFileSync(`${path}.lock`, `${process.pid}`);
-      await assert.rejects(replicaFile(path).open(true), (fault) => fault instanceof ReadOnlyReplica && fault.message.endsWith("delete replica.lock."));
+      await assert.rejects(
+        replicaFile(path).open(true),
+        (fault) => fault instanceof ReadOnlyReplica && fault.message.endsWith("delete replica.lock."),
+      );
     }),
   ));

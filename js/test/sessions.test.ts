@@ -11,7 +11,7 @@ import { sessionFile } from "../src/node.js";
 import { hashCheaply } from "./cheapHashing.js";
 
 hashCheaply();
-const url = process.env["URL"] ?? "";
+const url = process.env.URL ?? "";
 const PASSWORD = "correct horse battery staple";
 const NEW = "another horse, another staple";
 
@@ -35,7 +35,10 @@ const notesOf = async (client: Client): Promise<unknown[]> => {
   return found;
 };
 
-const fault = (field: RegExp) => (error: unknown): boolean => error instanceof Invalid && field.test(error.message);
+const fault =
+  (field: RegExp) =>
+  (error: unknown): boolean =>
+    error instanceof Invalid && field.test(error.message);
 
 test("a session that is forgotten is gone here, and open on the server", async () => {
   const { client, path, email } = await person();
@@ -43,7 +46,10 @@ test("a session that is forgotten is gone here, and open on the server", async (
   assert.equal(client.email, email);
   assert.equal(client.hasRecoveryKey, false);
   await Client.forget(await sessionFile(path));
-  await assert.rejects(sessionFile(path).then((place) => Client.resume(place)), Locked);
+  await assert.rejects(
+    sessionFile(path).then((place) => Client.resume(place)),
+    Locked,
+  );
   // Another device looks: this one's token may have expired by now, and what would give it the next one is forgotten.
   const other = new Client(url);
   await other.login(email, PASSWORD);
@@ -59,7 +65,8 @@ test("a session is resumed without the password; the file is its owner's alone, 
   client.close();
   assert.equal((await stat(path)).mode & 0o777, 0o600);
   const spelled = await readFile(path, "utf-8");
-  for (const secret of [PASSWORD, email, ...tokens, "sealed\"", "\"v\""]) assert.ok(!spelled.includes(secret) || secret === "sealed\"");
+  for (const secret of [PASSWORD, email, ...tokens, 'sealed"', '"v"'])
+    assert.ok(!spelled.includes(secret) || secret === 'sealed"');
   const again = await Client.resume(await sessionFile(path), { email: ` ${email.toUpperCase()}` });
   assert.deepEqual(await notesOf(again), ["sealed"]);
   await again.changePassword(PASSWORD, NEW);
@@ -101,7 +108,10 @@ test("a logout ends it for all, and deletes the file", async () => {
   await client.logout();
   await assert.rejects(stat(path));
   await assert.rejects(other.sessions(), InvalidRefreshToken);
-  await assert.rejects(sessionFile(path).then((place) => Client.resume(place)), Locked);
+  await assert.rejects(
+    sessionFile(path).then((place) => Client.resume(place)),
+    Locked,
+  );
 });
 
 test("a file that is damaged, of another account, or that others could have read or replaced is refused", async () => {
@@ -116,7 +126,11 @@ test("a file that is damaged, of another account, or that others could have read
   const whole = await readFile(path, "utf-8");
   const { sealed } = JSON.parse(whole) as { sealed: string };
   const changed = sealed.slice(0, 100) + (sealed[100] === "A" ? "B" : "A") + sealed.slice(101);
-  for (const [content, said] of [[whole.slice(0, -9), /cut off/], [whole.replace(sealed, changed), /damaged/], ["{}", /is not a session file/]] as const) {
+  for (const [content, said] of [
+    [whole.slice(0, -9), /cut off/],
+    [whole.replace(sealed, changed), /damaged/],
+    ["{}", /is not a session file/],
+  ] as const) {
     await writeFile(path, content);
     await assert.rejects(resume(), fault(said));
     assert.equal(await readFile(path, "utf-8"), content);

@@ -3,11 +3,34 @@ import { Refusal, Tampered } from "../src/errors.js";
 import { openBox, sealBox } from "../src/format/box.js";
 import { masterKey, newDescriptor, newPassword, spelledAuth, splitMaster } from "../src/format/derive.js";
 import { kdfSalt, normalEmail, readDescriptor, spellDescriptor } from "../src/format/descriptor.js";
-import { type Bytes, checkedUid, fromBase64, fromUrl, type Item, items, join, list, NONE, type Random, readNumber, short, toBase64, toUrl } from "../src/format/encoding.js";
+import {
+  type Bytes,
+  checkedUid,
+  fromBase64,
+  fromUrl,
+  type Item,
+  items,
+  join,
+  list,
+  NONE,
+  type Random,
+  readNumber,
+  short,
+  toBase64,
+  toUrl,
+} from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
 import type { Body } from "../src/format/keyringBody.js";
 import * as keyringSlots from "../src/format/keyringSlots.js";
-import { collectionKey, type CollectionKeys, collectionSecret, derive, newest, vaultKeys, type VaultKeys } from "../src/format/keys.js";
+import {
+  collectionKey,
+  type CollectionKeys,
+  collectionSecret,
+  derive,
+  newest,
+  vaultKeys,
+  type VaultKeys,
+} from "../src/format/keys.js";
 import { collectionKeys, openName, sealName } from "../src/format/names.js";
 import { type Content, pad, paddedLength, unpad } from "../src/format/padding.js";
 import { trace } from "../src/format/parents.js";
@@ -15,14 +38,29 @@ import { passkeyId, passkeySlot } from "../src/format/passkey.js";
 import { passkeySecret, passkeyWrap, PRF_INPUT } from "../src/format/passkeySecret.js";
 import { primitives, usePrimitives, webCrypto } from "../src/format/primitives.js";
 import { filler, keyPair, openSealed, sealTo } from "../src/format/publicBox.js";
-import { openAuth, printRecoveryKey, readRecoveryKey, recoveryAuth, recoveryWrap, sealAuth } from "../src/format/recovery.js";
-import { blobLineage, link, openBlob, openDocument, parentAfter, readProof, sealBlob, sealContent } from "../src/format/seal.js";
+import {
+  openAuth,
+  printRecoveryKey,
+  readRecoveryKey,
+  recoveryAuth,
+  recoveryWrap,
+  sealAuth,
+} from "../src/format/recovery.js";
+import {
+  blobLineage,
+  link,
+  openBlob,
+  openDocument,
+  parentAfter,
+  readProof,
+  sealBlob,
+  sealContent,
+} from "../src/format/seal.js";
 import { Secret } from "../src/format/secret.js";
 import { readToken, SCOPES, spellToken } from "../src/format/tokens.js";
 import { checkBlob, nextAccount, nextRow, seenBlob } from "../src/operations/rollback.js";
 
-// The vectors are JSON, and each operation knows what its own look like.
-// eslint-disable-next-line @typescript-eslint/no-explicit-any
+// biome-ignore lint/suspicious/noExplicitAny: the vectors are JSON, and each operation knows what its own look like
 type Given = any;
 
 export interface Case {
@@ -90,20 +128,33 @@ function shownRing(ring: Keyring): object {
 }
 
 async function changed(ring: Keyring, change: Given, random: Random): Promise<Keyring> {
-  const password = (of: Keyring) => keyringSlots.withPassword(of, keysOf(secret(change.wrap)), readDescriptor(change.descriptor), random);
+  const password = (of: Keyring) =>
+    keyringSlots.withPassword(of, keysOf(secret(change.wrap)), readDescriptor(change.descriptor), random);
   switch (change.do) {
-    case "add vault": return ring.withVault(change.uid, change.name, change.sealed, random);
-    case "made": return ring.withEntry(change.uid, { made: true });
-    case "rename": return ring.withEntry(change.uid, { name: change.name });
-    case "delete vault": return ring.withoutVault(change.uid);
-    case "rotate vault": return keyringSlots.withRotatedVault(ring, change.uid, random);
-    case "rotate": return keyringSlots.rotated(ring, random);
-    case "password": return password(ring);
-    case "recovery": return password(await keyringSlots.withRecovery(ring, secret(change.secret), random));
-    case "no recovery": return password(keyringSlots.withoutRecovery(ring));
-    case "add passkey": return keyringSlots.withPasskey(ring, passkeyOf(change), random);
-    case "remove passkey": return keyringSlots.withoutPasskey(ring, passkeyId(change.rpId, unhex(change.credential)));
-    default: throw new Error(`an unknown change: ${change.do}`);
+    case "add vault":
+      return ring.withVault(change.uid, change.name, change.sealed, random);
+    case "made":
+      return ring.withEntry(change.uid, { made: true });
+    case "rename":
+      return ring.withEntry(change.uid, { name: change.name });
+    case "delete vault":
+      return ring.withoutVault(change.uid);
+    case "rotate vault":
+      return keyringSlots.withRotatedVault(ring, change.uid, random);
+    case "rotate":
+      return keyringSlots.rotated(ring, random);
+    case "password":
+      return password(ring);
+    case "recovery":
+      return password(await keyringSlots.withRecovery(ring, secret(change.secret), random));
+    case "no recovery":
+      return password(keyringSlots.withoutRecovery(ring));
+    case "add passkey":
+      return keyringSlots.withPasskey(ring, passkeyOf(change), random);
+    case "remove passkey":
+      return keyringSlots.withoutPasskey(ring, passkeyId(change.rpId, unhex(change.credential)));
+    default:
+      throw new Error(`an unknown change: ${change.do}`);
   }
 }
 
@@ -120,16 +171,18 @@ const ITEM: Record<string, (value: Given) => Item> = {
 };
 
 const OPERATIONS: Record<string, (given: Given) => unknown> = {
-  "items": (given) => ({ items: hex(list(...given.items.map(([kind, value]: [string, Given]) => ITEM[kind]?.(value)))) }),
-  "short": async (given) => ({ short: hex(await short(given.text)) }),
-  "base64": (given) => ({ bytes: hex(fromBase64(given.text)) }),
-  "base64url": (given) => ({ bytes: hex(fromUrl(given.text)) }),
+  items: (given) => ({ items: hex(list(...given.items.map(([kind, value]: [string, Given]) => ITEM[kind]?.(value)))) }),
+  short: async (given) => ({ short: hex(await short(given.text)) }),
+  base64: (given) => ({ bytes: hex(fromBase64(given.text)) }),
+  base64url: (given) => ({ bytes: hex(fromUrl(given.text)) }),
   "to-base64": (given) => ({ base64: toBase64(unhex(given.bytes)), base64url: toUrl(unhex(given.bytes)) }),
   "padded-length": (given) => ({ padded: paddedLength(given.length) }),
-  "pad": (given) => ({ padded: hex(pad(content(given))) }),
-  "unpad": (given) => shown(unpad(unhex(given.padded))),
+  pad: (given) => ({ padded: hex(pad(content(given))) }),
+  unpad: (given) => shown(unpad(unhex(given.padded))),
   "seal-box": async (given) => ({
-    box: hex(await sealBox(await key(given.key), tape(given.random)(32), unhex(given.plaintext), unhex(given.associated))),
+    box: hex(
+      await sealBox(await key(given.key), tape(given.random)(32), unhex(given.plaintext), unhex(given.associated)),
+    ),
   }),
   "open-box": async (given) => ({
     plaintext: hex(await openBox(await key(given.key), unhex(given.box), unhex(given.associated))),
@@ -144,14 +197,14 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
   "open-sealed": async (given) => ({
     plaintext: hex(await openSealed(await keyPair(secret(given.secret)), unhex(given.sealed), unhex(given.associated))),
   }),
-  "filler": async (given) => ({ filler: hex(await filler(given.length, tape(given.random))) }),
+  filler: async (given) => ({ filler: hex(await filler(given.length, tape(given.random))) }),
   "password-keys": async (given) => {
     const descriptor = readDescriptor(given.descriptor);
     const salt = await kdfSalt(given.email, descriptor);
     const master = await masterKey(salt, given.password, descriptor);
     return { salt: hex(salt), master: hex(master.reveal()), ...(await splitOf(master)) };
   },
-  "split": (given) => splitOf(secret(given.master)),
+  split: (given) => splitOf(secret(given.master)),
   "normal-email": (given) => ({ email: normalEmail(given.email) }),
   "new-password": (given) => ({ bytes: hex(newPassword(given.password)) }),
   "new-descriptor": async (given) => ({ descriptor: spellDescriptor(await newDescriptor(tape(given.random))) }),
@@ -177,11 +230,17 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
     const descriptor = readDescriptor(given.descriptor);
     const keys = keysOf(secret(given.auth));
     return {
-      descriptor: spellDescriptor(await sealAuth(unhex(given.authPublic), given.email, descriptor, keys, tape(given.random))),
+      descriptor: spellDescriptor(
+        await sealAuth(unhex(given.authPublic), given.email, descriptor, keys, tape(given.random)),
+      ),
     };
   },
   "open-auth": async (given) => {
-    const opened = await openAuth(await readRecoveryKey(given.recoveryKey), given.email, readDescriptor(given.descriptor));
+    const opened = await openAuth(
+      await readRecoveryKey(given.recoveryKey),
+      given.email,
+      readDescriptor(given.descriptor),
+    );
     return { auth: hex(opened.reveal()) };
   },
   "keyring-key": async (given) => ({ keyring: hex(await derive(await key(given.accountKey), "keyring")) }),
@@ -192,21 +251,43 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
   "collection-keys": async (given) => {
     const made = await collectionSecret(await key(given.vaultKey), given.collection);
     const root = await made.key();
-    return { key: hex(made.reveal()), sealing: hex(await derive(root, "seal")), proving: hex(await derive(root, "proof")) };
+    return {
+      key: hex(made.reveal()),
+      sealing: hex(await derive(root, "seal")),
+      proving: hex(await derive(root, "proof")),
+    };
   },
   "seal-keyring": async (given) => {
     const { version, generation } = given;
     const head = { account: unhex(given.account), version, generation, previous: unhex(given.previous) };
-    const ring = Keyring.of({ ...head, slots: unhex(given.slots), digest: NONE }, secret(given.accountKey), given.body as Body);
-    return { keyring: (await keyringSlots.sealWithSlots(ring, tape(given.random), "wrap" in given ? keysOf(secret(given.wrap)) : undefined)).sealed };
+    const ring = Keyring.of(
+      { ...head, slots: unhex(given.slots), digest: NONE },
+      secret(given.accountKey),
+      given.body as Body,
+    );
+    return {
+      keyring: (
+        await keyringSlots.sealWithSlots(
+          ring,
+          tape(given.random),
+          "wrap" in given ? keysOf(secret(given.wrap)) : undefined,
+        )
+      ).sealed,
+    };
   },
   "change-keyring": async ({ keyring, accountKey, change, random: draws }) => {
     const random = tape(draws);
     const ring = await changed(await Keyring.reopen(keyring, secret(accountKey)), change, random);
-    return { keyring: (await keyringSlots.sealWithSlots(ring, random, "wrap" in change ? keysOf(secret(change.wrap)) : undefined)).sealed };
+    return {
+      keyring: (
+        await keyringSlots.sealWithSlots(ring, random, "wrap" in change ? keysOf(secret(change.wrap)) : undefined)
+      ).sealed,
+    };
   },
   "open-keyring": async (given) =>
-    shownRing(await keyringSlots.openWithPassword(given.keyring, keysOf(secret(given.wrap)), readDescriptor(given.descriptor))),
+    shownRing(
+      await keyringSlots.openWithPassword(given.keyring, keysOf(secret(given.wrap)), readDescriptor(given.descriptor)),
+    ),
   "recover-keyring": async (given) =>
     shownRing(await keyringSlots.openWithRecovery(given.keyring, await readRecoveryKey(given.recoveryKey))),
   "reopen-keyring": async (given) => shownRing(await Keyring.reopen(given.keyring, secret(given.accountKey))),
@@ -224,34 +305,59 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
   "passkey-keys": async (given) => {
     const [account, made] = [unhex(given.account), passkeyOf(given)];
     const wrap = await passkeyWrap(made, account);
-    return { wrap: hex(wrap.reveal()), public: hex((await keyPair(wrap)).public), associated: hex(passkeySlot(account, made)) };
+    return {
+      wrap: hex(wrap.reveal()),
+      public: hex((await keyPair(wrap)).public),
+      associated: hex(passkeySlot(account, made)),
+    };
   },
   "seal-name": async (given) => {
     const keys = await vaultOf(given);
     return { sealed: await sealName(keys, newest(keys), given.of, given.name) };
   },
   "open-name": async (given) => ({ name: await openName(await vaultOf(given), given.of, given.sealed) }),
-  "collection-names": async (given) => ({ wires: (await collectionKeys(await vaultOf(given), given.name, given.sealed)).wires }),
+  "collection-names": async (given) => ({
+    wires: (await collectionKeys(await vaultOf(given), given.name, given.sealed)).wires,
+  }),
   "seal-document": async (given) => {
     const keys = await collectionOf(given);
     const [kind, parent] = [given.deletion ? 2 : 1, unhex(given.parent)];
-    const made = await sealContent(keys, kind, given.uid, given.version, content(given), { parent, random: tape(given.random) });
+    const made = await sealContent(keys, kind, given.uid, given.version, content(given), {
+      parent,
+      random: tape(given.random),
+    });
     const label = given.deletion ? "deletion" : "document";
     const { generation } = newest(keys);
-    const associated = items(label, keys.account, keys.vault, keys.wires[0], checkedUid(given.uid), given.version, generation, parent);
+    const associated = items(
+      label,
+      keys.account,
+      keys.vault,
+      keys.wires[0],
+      checkedUid(given.uid),
+      given.version,
+      generation,
+      parent,
+    );
     return { ...made, associated: hex(associated) };
   },
   "open-document": async (given) => {
-    const { deleted, purged, generation, parent, content: opened } = await openDocument(await collectionOf(given), given.row);
+    const {
+      deleted,
+      purged,
+      generation,
+      parent,
+      content: opened,
+    } = await openDocument(await collectionOf(given), given.row);
     return { deleted, purged, generation, parent: hex(parent), ...shown(opened) };
   },
-  "link": async ({ row }) => ({ link: link(row), parentAfter: hex(await parentAfter(row)) }),
-  "trace": async (given) => ({
+  link: async ({ row }) => ({ link: link(row), parentAfter: hex(await parentAfter(row)) }),
+  trace: async (given) => ({
     descent: await trace(given.newest, given.seen, given.history, given.of === "blob" ? blobLineage : readProof),
   }),
   "seal-blob": async (given) =>
     sealBlob(await vaultOf(given), given.name, given.version, content(given), {
-      parent: unhex(given.parent), random: tape(given.random),
+      parent: unhex(given.parent),
+      random: tape(given.random),
     }),
   "open-blob": async (given) => {
     const opened = await openBlob(await vaultOf(given), given.row.name, given.row);
@@ -262,11 +368,29 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
     const { apiKey, scope, vault, name } = given;
     const part = scope === SCOPES.collection;
     const keys = generations(part ? given.collectionKeys : given.vaultKeys);
-    return { token: await spellToken({ apiKey, account: unhex(given.account), scope, vault, name, keys, collections: part ? given.wires : [] }) };
+    return {
+      token: await spellToken({
+        apiKey,
+        account: unhex(given.account),
+        scope,
+        vault,
+        name,
+        keys,
+        collections: part ? given.wires : [],
+      }),
+    };
   },
   "read-token": async (given) => {
     const { apiKey, account, scope, vault, name, keys, collections } = await readToken(given.token);
-    return { apiKey, account: hex(account), scope, vault, name, keys: keys.map(([generation, one]) => [generation, hex(one.reveal())]), collections };
+    return {
+      apiKey,
+      account: hex(account),
+      scope,
+      vault,
+      name,
+      keys: keys.map(([generation, one]) => [generation, hex(one.reveal())]),
+      collections,
+    };
   },
   "remember-row": (given) => ({ seen: nextRow(given.seen, given.row) }),
   "remember-blob": async ({ seen, shown: now }) => {

@@ -36,7 +36,9 @@ export function App() {
   return (
     <>
       {kind === "starting" && <Waiting label={texts.common.loading} />}
-      {now.kind === "unsupported" && <LazyViews show={({ Unsupported }) => <Unsupported isMisplaced={now.isMisplaced} />} />}
+      {now.kind === "unsupported" && (
+        <LazyViews show={({ Unsupported }) => <Unsupported isMisplaced={now.isMisplaced} />} />
+      )}
       {kind === "away" && <LogIn />}
       {kind === "locked" && <Unlock />}
       {kind === "open" && <Shell />}
@@ -52,10 +54,23 @@ function Shell() {
   const [isHelp, setHelp] = useState(false);
   const [isLocking, setLocking] = useState(false);
   // A key is pressed by mistake more easily than a button: it asks before something that was typed is lost.
-  useKeys(() => setHelp(true), () => (drafts.getSnapshot().size ? setLocking(true) : void lock()));
+  useKeys(
+    () => setHelp(true),
+    () => (drafts.getSnapshot().size ? setLocking(true) : void lock()),
+  );
   return (
     <div class="shell">
-      <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), document.getElementById("main")?.focus())}>{texts.shell.skip}</a>
+      {/* biome-ignore lint/a11y/useValidAnchor: a link to a part of this page, whose fragment is the route */}
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.getElementById("main")?.focus();
+        }}
+      >
+        {texts.shell.skip}
+      </a>
       <Navigation view={view} parts={parts} onHelp={() => setHelp(true)} />
       <SyncBanner />
       <main class="main" id="main" tabIndex={-1} aria-label={texts.shell.content}>
@@ -64,7 +79,13 @@ function Shell() {
       </main>
       <TabBar view={view} />
       {isLocking && (
-        <Confirm title={texts.shell.lockTitle} action={texts.shell.lock} isDanger onConfirm={() => void lock()} onClose={() => setLocking(false)}>
+        <Confirm
+          title={texts.shell.lockTitle}
+          action={texts.shell.lock}
+          isDanger
+          onConfirm={() => void lock()}
+          onClose={() => setLocking(false)}
+        >
           <p>{texts.shell.lockWhat}</p>
         </Confirm>
       )}
@@ -77,7 +98,10 @@ function Shell() {
 function LazyPage({ name, parts }: { name: string; parts: readonly string[] }) {
   const [view, setView] = useState<{ shown: View } | "fault">();
   useEffect(() => {
-    LAZY[name]?.().then((shown) => setView({ shown }), () => setView("fault"));
+    LAZY[name]?.().then(
+      (shown) => setView({ shown }),
+      () => setView("fault"),
+    );
   }, [name]);
   if (view === "fault") return <MissingPart />;
   return view ? <view.shown parts={parts} /> : <Waiting label={texts.common.loading} />;

@@ -65,7 +65,12 @@ worker.addEventListener("fetch", (event) => {
   const wanted = url.replace(/[?#].*$/, "");
   if (method !== "GET" || !files.has(wanted)) return;
   if (mode === "navigate") event.waitUntil(renew(wanted));
-  event.respondWith(caches.open(CACHE).then((cache) => cache.match(wanted)).then((stored) => stored ?? fetch(event.request)));
+  event.respondWith(
+    caches
+      .open(CACHE)
+      .then((cache) => cache.match(wanted))
+      .then((stored) => stored ?? fetch(event.request)),
+  );
 });
 // A new release waits until the person has agreed to load it: the page asks.
 worker.addEventListener("message", ({ data }) => {

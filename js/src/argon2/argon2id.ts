@@ -8,7 +8,13 @@ const FAILED =
   "and strongroom in trusted-types where it has that; and the device needs enough free memory.";
 
 /** Argon2id, version 1.3, 32 bytes, in a worker. `memory` is in KiB; there is one lane, unless another count is given. */
-export async function argon2id(password: Bytes, salt: Bytes, memory: number, passes: number, lanes = 1): Promise<Bytes> {
+export async function argon2id(
+  password: Bytes,
+  salt: Bytes,
+  memory: number,
+  passes: number,
+  lanes = 1,
+): Promise<Bytes> {
   const question: Question = { password, salt, memory, passes, lanes };
   const made = await (typeof Worker === "undefined" ? inNode(question) : inBrowser(question));
   if (!made) throw new Unsupported(FAILED);

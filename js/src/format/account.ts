@@ -30,7 +30,11 @@ export async function register(email: string, password: string, random: Random =
 
 /** Another password for the same account key. A recovery key goes on working, and the work is never made less. */
 export function changePassword(
-  ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
+  ring: Keyring,
+  email: string,
+  password: string,
+  old: Descriptor,
+  random: Random = system,
 ): Promise<Prepared> {
   newPassword(password);
   return setPassword(ring, email, password, old, random);
@@ -38,12 +42,20 @@ export function changePassword(
 
 /** The next keyring for the keys of a password that a server has stored already, with this descriptor. */
 export const rewrap = async (
-  ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system,
-): Promise<Prepared> => prepared(await keyringSlots.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
+  ring: Keyring,
+  keys: PasswordKeys,
+  descriptor: Descriptor,
+  random: Random = system,
+): Promise<Prepared> =>
+  prepared(await keyringSlots.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
 
 /** A new recovery key. The password is set anew with it: one that was there before must not log in any more. */
 export async function setRecovery(
-  ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
+  ring: Keyring,
+  email: string,
+  password: string,
+  old: Descriptor,
+  random: Random = system,
 ): Promise<Prepared & { readonly recovery: Secret }> {
   const recovery = newRecoveryKey(random);
   const made = await setPassword(await keyringSlots.withRecovery(ring, recovery, random), email, password, old, random);
@@ -54,12 +66,20 @@ export async function setRecovery(
 
 /** No recovery key any more; the password is set anew, as for a new one. */
 export const removeRecovery = (
-  ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
+  ring: Keyring,
+  email: string,
+  password: string,
+  old: Descriptor,
+  random: Random = system,
 ): Promise<Prepared> => setPassword(keyringSlots.withoutRecovery(ring), email, password, old, random);
 
 /** A passkey that opens the account besides; the password stays. */
 export async function addPasskey(
-  ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, secret: PasskeySecret, random: Random = system,
+  ring: Keyring,
+  keys: PasswordKeys,
+  descriptor: Descriptor,
+  secret: PasskeySecret,
+  random: Random = system,
 ): Promise<Prepared> {
   const made = await prepared(await keyringSlots.withPasskey(ring, secret, random), keys, descriptor, random);
   requireSame(await keyringSlots.openWithPasskey(made.sealed, secret), made);
@@ -68,17 +88,28 @@ export async function addPasskey(
 
 /** A passkey opens the account no more; the password stays. */
 export const removePasskey = (
-  ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, passkey: PasskeyId, random: Random = system,
+  ring: Keyring,
+  keys: PasswordKeys,
+  descriptor: Descriptor,
+  passkey: PasskeyId,
+  random: Random = system,
 ): Promise<Prepared> => prepared(keyringSlots.withoutPasskey(ring, passkey), keys, descriptor, random);
 
 /** New keys of the next generation for the account and every vault; the password stays. */
 export const rotate = (
-  ring: Keyring, keys: PasswordKeys, descriptor: Descriptor, random: Random = system,
+  ring: Keyring,
+  keys: PasswordKeys,
+  descriptor: Descriptor,
+  random: Random = system,
 ): Promise<Prepared> => prepared(keyringSlots.rotated(ring, random), keys, descriptor, random);
 
 /** New keys of the next generation, and another password, in one keyring. */
 export function renew(
-  ring: Keyring, email: string, password: string, old: Descriptor, random: Random = system,
+  ring: Keyring,
+  email: string,
+  password: string,
+  old: Descriptor,
+  random: Random = system,
 ): Promise<Prepared> {
   newPassword(password);
   return setPassword(keyringSlots.rotated(ring, random), email, password, old, random);
@@ -89,7 +120,11 @@ export const recoveryPassword = async (key: Secret, email: string, descriptor: D
   spelledAuth(await openAuth(key, email, descriptor));
 
 async function setPassword(
-  ring: Keyring, email: string, password: string, old: Descriptor, random: Random,
+  ring: Keyring,
+  email: string,
+  password: string,
+  old: Descriptor,
+  random: Random,
 ): Promise<Prepared> {
   let descriptor = await newDescriptor(random, old);
   const keys = await passwordKeys(email, checkedText(password, "password"), descriptor);
@@ -99,7 +134,10 @@ async function setPassword(
 
 /** The sealed keyring, once its password has opened it: a slot that was sealed wrongly would shut its owner out. */
 async function prepared(
-  changed: Keyring, password: PasswordKeys, descriptor: Descriptor, random: Random,
+  changed: Keyring,
+  password: PasswordKeys,
+  descriptor: Descriptor,
+  random: Random,
 ): Promise<Prepared> {
   const { sealed, ring } = await keyringSlots.sealWithSlots(changed, random, password);
   const made = { password, descriptor, ring, sealed };

@@ -28,7 +28,8 @@ function faultOf(value: unknown, place: string, depth: number): string | null {
     return `has an integer beyond 2^53 - 1${at}; store it as a text`;
   if (typeof value === "number") return Number.isFinite(value) ? null : `has a number that is not finite${at}`;
   if (typeof value === "string") return value.isWellFormed() ? null : `has a text that is not valid Unicode${at}`;
-  if (Array.isArray(value)) return firstFault(value.length, (one) => faultOf(value[one], `${place}[${one}]`, depth + 1));
+  if (Array.isArray(value))
+    return firstFault(value.length, (one) => faultOf(value[one], `${place}[${one}]`, depth + 1));
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
     return `has bytes${at}, which JSON cannot hold; store them as a value of their own, or in base64`;
   if (!isPlain(value)) return `has a ${nameOf(value)}${at}, which JSON cannot hold`;

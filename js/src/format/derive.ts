@@ -36,8 +36,7 @@ export const spelledAuth = (auth: Secret): string => toUrl(auth.reveal());
 /** A password's bytes: composed characters (NFC), in UTF-8, so that every keyboard makes the same. */
 function normalPassword(password: unknown): Bytes {
   const typed = checkedText(password, "password");
-  if (!typed || lengthOf(typed) > 1024)
-    throw new Invalid({ password: "must be 1 to 1024 characters" });
+  if (!typed || lengthOf(typed) > 1024) throw new Invalid({ password: "must be 1 to 1024 characters" });
   return text(typed.normalize("NFC"));
 }
 
@@ -51,9 +50,7 @@ export function newPassword(password: unknown): Bytes {
 /** The slow step: some hundred milliseconds of work, in a worker. `salt` is `kdfSalt` of the email. */
 export async function masterKey(salt: Bytes, password: string, descriptor: Descriptor): Promise<Secret> {
   checkWork(descriptor);
-  return new Secret(
-    await primitives().argon2id(normalPassword(password), salt, descriptor.memory, descriptor.passes),
-  );
+  return new Secret(await primitives().argon2id(normalPassword(password), salt, descriptor.memory, descriptor.passes));
 }
 
 /** The two keys that follow from a master key. */

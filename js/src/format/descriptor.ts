@@ -2,7 +2,18 @@
 import { Invalid, WeakParameters } from "../errors.js";
 import { readJson } from "./content.js";
 import {
-  type Bytes, checkedText, FORMAT, fromBase64, hasControl, isObject, type Item, items, lengthOf, must, text, toBase64,
+  type Bytes,
+  checkedText,
+  FORMAT,
+  fromBase64,
+  hasControl,
+  isObject,
+  type Item,
+  items,
+  lengthOf,
+  must,
+  text,
+  toBase64,
 } from "./encoding.js";
 import { primitives } from "./primitives.js";
 
@@ -56,12 +67,15 @@ export function readDescriptor(given: unknown, floor: Floor = FLOOR): Descriptor
   must([format, memory, passes, lanes].every(Number.isInteger), cannot);
   must(format === FORMAT && kdf === "argon2id", `${UNREADABLE} has a format that this client does not know.`);
   const made = {
-    salt: fromBase64(spelled["salt"]),
-    recovery: fromBase64(spelled["recovery"]),
+    salt: fromBase64(spelled.salt),
+    recovery: fromBase64(spelled.recovery),
     memory: memory as number,
     passes: passes as number,
   };
-  must(made.salt.length === SALT && made.recovery.length === SEALED_AUTH, `${UNREADABLE} has fields of the wrong length.`);
+  must(
+    made.salt.length === SALT && made.recovery.length === SEALED_AUTH,
+    `${UNREADABLE} has fields of the wrong length.`,
+  );
   checkWork(made, floor);
   if (lanes !== 1) throw new WeakParameters();
   return made;
@@ -80,7 +94,13 @@ export function checkWork(work: Floor, floor: Floor = FLOOR): void {
 
 /** A descriptor as plain data for JSON. */
 export const spellDescriptor = ({ memory, passes, salt, recovery }: Descriptor): SpelledDescriptor => ({
-  format: FORMAT, kdf: "argon2id", memory, passes, lanes: 1, salt: toBase64(salt), recovery: toBase64(recovery),
+  format: FORMAT,
+  kdf: "argon2id",
+  memory,
+  passes,
+  lanes: 1,
+  salt: toBase64(salt),
+  recovery: toBase64(recovery),
 });
 
 /** What associated data holds of a descriptor. */
@@ -88,11 +108,17 @@ export const bound = ({ memory, passes, salt }: Descriptor): readonly Item[] => 
 
 /** The spelling of an email that counts: trimmed and in lower case. */
 export function normalEmail(email: unknown): string {
-  const normal = checkedText(email, "email").replace(/^[\t-\r ]+|[\t-\r ]+$/g, "").toLowerCase();
+  const normal = checkedText(email, "email")
+    .replace(/^[\t-\r ]+|[\t-\r ]+$/g, "")
+    .toLowerCase();
   const [before, after, ...more] = normal.split("@");
   const length = lengthOf(normal);
   if (
-    !before || !after || more.length || length > 254 || hasControl(normal) ||
+    !before ||
+    !after ||
+    more.length ||
+    length > 254 ||
+    hasControl(normal) ||
     /^\p{White_Space}|\p{White_Space}$/u.test(normal)
   )
     throw new Invalid({ email: "must be an email address of 3 to 254 characters with one @" });

@@ -9,11 +9,40 @@ import { Invalid, Locked, VaultAlreadyExists } from "../errors.js";
 import { OVERHEAD as BOX, openBox, sealBox } from "./box.js";
 import { bound, type Descriptor } from "./descriptor.js";
 import {
-  AGAIN, type Bytes, checkedName, checkedUid, checkedVersion, compare, digest as digestOf, equal, FORMAT, fromBase64,
-  isVersion, isZero, items, join, KEY, must, NONE, number, PARENT, type Random, readNumber, toBase64, toUrl,
+  AGAIN,
+  type Bytes,
+  checkedName,
+  checkedUid,
+  checkedVersion,
+  compare,
+  digest as digestOf,
+  equal,
+  FORMAT,
+  fromBase64,
+  isVersion,
+  isZero,
+  items,
+  join,
+  KEY,
+  must,
+  NONE,
+  number,
+  PARENT,
+  type Random,
+  readNumber,
+  toBase64,
+  toUrl,
 } from "./encoding.js";
 import {
-  type Body, decodeBody, encodeBody, type Head, MOST_GONE, MOST_PAST, SLOTS, UNREADABLE, type Vault,
+  type Body,
+  decodeBody,
+  encodeBody,
+  type Head,
+  MOST_GONE,
+  MOST_PAST,
+  SLOTS,
+  UNREADABLE,
+  type Vault,
 } from "./keyringBody.js";
 import { ACCOUNT, deriveKey, type Generation, vaultKeys, type VaultKeys } from "./keys.js";
 import { pad, unpad } from "./padding.js";
@@ -51,14 +80,17 @@ export interface State extends Head {
 
 /** A vault of the directory, without its keys. */
 export const entryOf = ({ uid, name, sealed, made, keys }: Vault): VaultEntry => ({
-  uid, name, sealed, made, generation: keys.at(-1)?.generation ?? 0,
+  uid,
+  name,
+  sealed,
+  made,
+  generation: keys.at(-1)?.generation ?? 0,
 });
 const byUid = (one: { uid: string }, other: { uid: string }): number => compare(one.uid, other.uid);
 
 /** The associated data of the password's slot. */
 export const passwordSlot = (account: Bytes, descriptor: Descriptor): Bytes =>
   items("slot-password", account, ...bound(descriptor));
-
 
 /** An opened keyring. A change of it gives the next version; `seal` gives what the server is to store. */
 export class Keyring implements State {
@@ -231,11 +263,18 @@ export class Keyring implements State {
    *
    * Send these same bytes again when a response is lost. Where slots are made anew, `sealSlots` gives them.
    */
-  async seal(random: Random = primitives().random, slots: Bytes = this.slots): Promise<{ sealed: string; ring: Keyring }> {
+  async seal(
+    random: Random = primitives().random,
+    slots: Bytes = this.slots,
+  ): Promise<{ sealed: string; ring: Keyring }> {
     if (!slots.length) throw new Locked("The ways into an account change only with its password.");
     const head = join(
-      Uint8Array.of(FORMAT, KIND), this.account, number(checkedVersion(this.version)), number(this.generation, 4),
-      this.previous, slots,
+      Uint8Array.of(FORMAT, KIND),
+      this.account,
+      number(checkedVersion(this.version)),
+      number(this.generation, 4),
+      this.previous,
+      slots,
     );
     const content = encodeBody(this.#body);
     const box = await sealBox(await keyringKey(this.#key), random(KEY), pad(content), items("keyring", head));

@@ -2,7 +2,18 @@
 import { Invalid, Unsupported } from "../errors.js";
 import { readJson } from "./content.js";
 import {
-  ascend, type Bytes, checkedName, checkedUid, equal, fromBase64, isGeneration, isObject, isVersion, KEY, must, PARENT,
+  ascend,
+  type Bytes,
+  checkedName,
+  checkedUid,
+  equal,
+  fromBase64,
+  isGeneration,
+  isObject,
+  isVersion,
+  KEY,
+  must,
+  PARENT,
   text,
 } from "./encoding.js";
 import { type Content, JSON_TEXT } from "./padding.js";
@@ -75,16 +86,25 @@ type Check<T> = (value: unknown) => value is T;
 const isText: Check<string> = (value): value is string => typeof value === "string";
 const isFlag: Check<boolean> = (value): value is boolean => typeof value === "boolean";
 const isInteger: Check<number> = (value): value is number => Number.isSafeInteger(value);
-const isBase64 = (length?: number): Check<string> => (value): value is string => {
-  const raw = fromBase64(value);
-  return length === undefined || raw.length === length;
-};
-const orNull = <T>(check: Check<T>): Check<T | null> => (value): value is T | null => value === null || check(value);
-const isList = <T>(check: Check<T>): Check<readonly T[]> => (value): value is readonly T[] =>
-  Array.isArray(value) && value.every(check);
+const isBase64 =
+  (length?: number): Check<string> =>
+  (value): value is string => {
+    const raw = fromBase64(value);
+    return length === undefined || raw.length === length;
+  };
+const orNull =
+  <T>(check: Check<T>): Check<T | null> =>
+  (value): value is T | null =>
+    value === null || check(value);
+const isList =
+  <T>(check: Check<T>): Check<readonly T[]> =>
+  (value): value is readonly T[] =>
+    Array.isArray(value) && value.every(check);
 /** Members that must be there, each as it must be. Others are not looked at. */
-const isRecord = <T>(members: { readonly [M in keyof T]: Check<T[M]> }): Check<T> => (value): value is T =>
-  isObject(value) && Object.entries<Check<unknown>>(members).every(([name, check]) => check(value[name]));
+const isRecord =
+  <T>(members: { readonly [M in keyof T]: Check<T[M]> }): Check<T> =>
+  (value): value is T =>
+    isObject(value) && Object.entries<Check<unknown>>(members).every(([name, check]) => check(value[name]));
 
 const isUid: Check<string> = (value): value is string => checkedUid(value) === value;
 const isBody = isRecord<Body>({
@@ -122,8 +142,8 @@ export const encodeBody = (body: Body): Content => ({ kind: JSON_TEXT, data: tex
 export function decodeBody(content: Content, head: Head): Body {
   must(content.kind === JSON_TEXT, UNREADABLE);
   const whole = readJson(content.data, UNREADABLE);
-  must(isObject(whole) && isList(isText)(whole["must"]), UNREADABLE);
-  const unknown = (whole["must"] as string[]).find((name) => !UNDERSTOOD.has(name));
+  must(isObject(whole) && isList(isText)(whole.must), UNREADABLE);
+  const unknown = (whole.must as string[]).find((name) => !UNDERSTOOD.has(name));
   if (unknown !== undefined)
     throw new Unsupported(`This account uses something that this client does not know: ${unknown}.`);
   try {

@@ -3,7 +3,17 @@ import { Invalid, Locked, Tampered } from "../errors.js";
 import type { PasswordKeys } from "./derive.js";
 import type { Descriptor } from "./descriptor.js";
 import {
-  type Bytes, fromBase64, items, join, KEY, must, NONE, number, type Random, readNumber, toBase64,
+  type Bytes,
+  fromBase64,
+  items,
+  join,
+  KEY,
+  must,
+  NONE,
+  number,
+  type Random,
+  readNumber,
+  toBase64,
 } from "./encoding.js";
 import { entryOf, Keyring, passwordSlot, readHead, SLOT } from "./keyring.js";
 import { type Slot, SLOT_ID, SLOTS, UNREADABLE, type Vault } from "./keyringBody.js";
@@ -38,7 +48,10 @@ export function firstKeyring(password: PasswordKeys, descriptor: Descriptor, ran
 
 /** The next version, for another password. Nothing else is encrypted anew. */
 export const withPassword = (
-  ring: Keyring, { wrap }: PasswordKeys, descriptor: Descriptor, random: Random,
+  ring: Keyring,
+  { wrap }: PasswordKeys,
+  descriptor: Descriptor,
+  random: Random,
 ): Promise<Keyring> => withSlot(ring, "password", wrap, passwordSlot(ring.account, descriptor), random);
 
 /** The next version, which this recovery key opens, and no other. `sealAuth` belongs with it. */
@@ -69,7 +82,11 @@ export function withoutPasskey(ring: Keyring, passkey: PasskeyId): Keyring {
 export const isFull = (ring: Keyring): boolean => ring.reveal().body.slots.length === SLOTS;
 
 async function withSlot(
-  ring: Keyring, type: string, secret: Secret, associated: Bytes, random: Random,
+  ring: Keyring,
+  type: string,
+  secret: Secret,
+  associated: Bytes,
+  random: Random,
 ): Promise<Keyring> {
   const spelled = toBase64(associated);
   const many = type === "passkey"; // one for each credential; of the other types there is one
@@ -96,7 +113,11 @@ export function rotated(ring: Keyring, random: Random): Keyring {
   const [sign, agree] = [toBase64(random(KEY)), toBase64(random(KEY))];
   const key = new Secret(random(KEY));
   const next = vaults.map((vault) => rotatedVault(vault, random));
-  return ring.next({ identity: [...identity, { generation, sign, agree }], vaults: next }, { generation, slots: NONE }, key);
+  return ring.next(
+    { identity: [...identity, { generation, sign, agree }], vaults: next },
+    { generation, slots: NONE },
+    key,
+  );
 }
 
 /** The next version, with a key of the next generation for one vault. */
@@ -110,7 +131,9 @@ function rotatedVault(vault: Vault, random: Random): Vault {
 
 /** A keyring whose slots may have to be made anew, sealed; that takes the password. */
 export const sealWithSlots = async (
-  ring: Keyring, random: Random = primitives().random, password?: PasswordKeys,
+  ring: Keyring,
+  random: Random = primitives().random,
+  password?: PasswordKeys,
 ): Promise<{ sealed: string; ring: Keyring }> =>
   ring.seal(random, ring.slots.length ? ring.slots : await sealSlots(ring, random, password));
 
@@ -131,7 +154,9 @@ async function sealSlots(ring: Keyring, random: Random, password?: PasswordKeys)
 
 /** A keyring, opened with the keys of a password. The descriptor is the one that these were derived with. */
 export const openWithPassword = async (
-  sealed: string, { wrap }: PasswordKeys, descriptor: Descriptor,
+  sealed: string,
+  { wrap }: PasswordKeys,
+  descriptor: Descriptor,
 ): Promise<Keyring> => bySlot(sealed, wrap, passwordSlot(readHead(sealed).account, descriptor));
 
 /** A keyring, opened with the recovery key. */

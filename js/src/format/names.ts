@@ -3,8 +3,24 @@
 // sealed = "sr2." ‖ base64url(generation (4) ‖ digest (32) ‖ ciphertext ‖ tag (16))
 import { Invalid, Refusal } from "../errors.js";
 import {
-  AGAIN, type Bytes, checkedName, equal, fromText, fromUrl, isZero, items, join, KEY, list, must, NONE, number, PREFIX,
-  readGeneration, text, toUrl,
+  AGAIN,
+  type Bytes,
+  checkedName,
+  equal,
+  fromText,
+  fromUrl,
+  isZero,
+  items,
+  join,
+  KEY,
+  list,
+  must,
+  NONE,
+  number,
+  PREFIX,
+  readGeneration,
+  text,
+  toUrl,
 } from "./encoding.js";
 import { collectionKey, collectionSecret, type CollectionKeys, keyOf, type VaultKey, type VaultKeys } from "./keys.js";
 import { type Key, primitives } from "./primitives.js";

@@ -76,7 +76,11 @@ function fault(typed: string, hasPrefix: boolean, values: readonly number[]): st
   const bad = values.indexOf(-1);
   if (bad >= 0 && values.length === LENGTH)
     return `has a typo: sign ${(bad % 4) + 1} of group ${Math.floor(bad / 4) + 1} is in no recovery key`;
-  const groups = typed.split(/[\p{White_Space}-]+/u).filter(Boolean).slice(1).map(lengthOf);
+  const groups = typed
+    .split(/[\p{White_Space}-]+/u)
+    .filter(Boolean)
+    .slice(1)
+    .map(lengthOf);
   const wrong = groups.findIndex((length) => length !== 4);
   if (wrong >= 0 && groups.length === LENGTH / 4)
     return `has a typo: group ${wrong + 1} has ${groups[wrong]} signs instead of 4`;
@@ -102,7 +106,11 @@ const associated = (email: string, descriptor: Descriptor): Bytes =>
 
 /** The descriptor with the auth key sealed in it, for a login with the recovery key. */
 export async function sealAuth(
-  recovery: Bytes, email: string, descriptor: Descriptor, { auth }: PasswordKeys, random: Random,
+  recovery: Bytes,
+  email: string,
+  descriptor: Descriptor,
+  { auth }: PasswordKeys,
+  random: Random,
 ): Promise<Descriptor> {
   return { ...descriptor, recovery: await sealTo(recovery, auth.reveal(), associated(email, descriptor), random) };
 }

@@ -9,8 +9,31 @@ import { Tampered } from "../errors.js";
 import { openBox, sealBox } from "./box.js";
 import { EMPTY, toContent } from "./content.js";
 import {
-  AGAIN, type Bytes, checkedName, checkedUid, checkedVersion, digest, equal, FORMAT, fromBase64, fromUrl, isVersion,
-  items, join, KEY, list, must, NO_PARENT, NONE, number, PARENT, PREFIX, type Random, readGeneration, short, toBase64,
+  AGAIN,
+  type Bytes,
+  checkedName,
+  checkedUid,
+  checkedVersion,
+  digest,
+  equal,
+  FORMAT,
+  fromBase64,
+  fromUrl,
+  isVersion,
+  items,
+  join,
+  KEY,
+  list,
+  must,
+  NO_PARENT,
+  NONE,
+  number,
+  PARENT,
+  PREFIX,
+  type Random,
+  readGeneration,
+  short,
+  toBase64,
   toUrl,
 } from "./encoding.js";
 import { type CollectionKey, type CollectionKeys, keyOf, newest, type VaultKey, type VaultKeys } from "./keys.js";
@@ -107,8 +130,7 @@ export async function requireGeneration(seen: string, newer: string): Promise<vo
 export const link = (row: Row): Link => [row.version - (row.deletedAt === null ? 0 : 1), row.hmac ?? ""];
 
 /** The parent of a row that follows on this one; null: it is the first. */
-export const parentAfter = async (row: Row | null): Promise<Bytes> =>
-  row?.hmac == null ? NO_PARENT : short(row.hmac);
+export const parentAfter = async (row: Row | null): Promise<Bytes> => (row?.hmac == null ? NO_PARENT : short(row.hmac));
 
 /**
  * The version of the notice that an `hmac` proves: the row's own or, of a tombstone, the one before.
@@ -116,7 +138,11 @@ export const parentAfter = async (row: Row | null): Promise<Bytes> =>
  * Null: it is not the proof of a deletion. Of a document it needs the data to prove anything.
  */
 export async function noticeVersion(
-  keys: CollectionKeys, wire: string, uid: string, version: number, hmac: string | null,
+  keys: CollectionKeys,
+  wire: string,
+  uid: string,
+  version: number,
+  hmac: string | null,
 ): Promise<number | null> {
   const proof = readProof(hmac);
   const key = keyOf(keys, proof.generation);
@@ -130,7 +156,11 @@ export async function noticeVersion(
 
 /** Seal a value as this document's next version: 1 for a new one, else one more than the stored version. */
 export const sealDocument = (
-  keys: CollectionKeys, uid: string, version: number, value: unknown, place: Place = {},
+  keys: CollectionKeys,
+  uid: string,
+  version: number,
+  value: unknown,
+  place: Place = {},
 ): Promise<Sealed> => sealContent(keys, DOCUMENT, uid, version, toContent(value), place);
 
 /**
@@ -139,12 +169,20 @@ export const sealDocument = (
  * `last` is the content that was deleted, so that it can be restored; it goes when the server empties its trash.
  */
 export const sealDeletion = (
-  keys: CollectionKeys, uid: string, version: number, last: Content, place: Place,
+  keys: CollectionKeys,
+  uid: string,
+  version: number,
+  last: Content,
+  place: Place,
 ): Promise<Sealed> => sealContent(keys, DELETION, uid, version, last, place);
 
 /** Seal content under the newest key, and open again what is about to be sent. */
 export async function sealContent(
-  keys: CollectionKeys, kind: number, uid: string, version: number, content: Content,
+  keys: CollectionKeys,
+  kind: number,
+  uid: string,
+  version: number,
+  content: Content,
   { parent = NO_PARENT, wire = keys.wires[0], random = primitives().random }: Place = {},
 ): Promise<Sealed> {
   const key = newest(keys);
@@ -156,7 +194,9 @@ export async function sealContent(
 
 /** A notice with the proof of a tombstone whose content was thrown away: the proof does not depend on it. */
 export async function resealNotice(
-  keys: CollectionKeys, row: Row, random: Random = primitives().random,
+  keys: CollectionKeys,
+  row: Row,
+  random: Random = primitives().random,
 ): Promise<Sealed> {
   const { generation, parent } = readProof(row.hmac);
   const key = keyOf(keys, generation);
@@ -165,7 +205,11 @@ export async function resealNotice(
 }
 
 async function sealRow(
-  key: CollectionKey, kind: number, row: Bytes, content: Content, random: Random,
+  key: CollectionKey,
+  kind: number,
+  row: Bytes,
+  content: Content,
+  random: Random,
 ): Promise<string> {
   const [associated, padded] = [associatedOf(kind, row), pad(content)];
   const box = await sealBox(key.sealing, random(KEY), padded, associated);
@@ -192,9 +236,7 @@ export async function openDocument(keys: CollectionKeys, row: Row): Promise<Open
   return { ...verified, content: await open() };
 }
 
-async function believe(
-  keys: CollectionKeys, row: Row,
-): Promise<{ verified: Verified; open: () => Promise<Content> }> {
+async function believe(keys: CollectionKeys, row: Row): Promise<{ verified: Verified; open: () => Promise<Content> }> {
   must(row.vaultUid === keys.vault && keys.wires.includes(row.collection) && row.uid.isWellFormed());
   const gone = row.deletedAt !== null;
   const unproven = gone ? UNPROVEN : undefined;
@@ -229,7 +271,12 @@ function kindOf(data: string, generation: number): number {
 
 /** The items that say which version of which document, under which key, after what. */
 function rowItems(
-  keys: CollectionKeys, { generation }: CollectionKey, wire: string, uid: string, version: number, parent: Bytes,
+  keys: CollectionKeys,
+  { generation }: CollectionKey,
+  wire: string,
+  uid: string,
+  version: number,
+  parent: Bytes,
 ): Bytes {
   if (place[0] !== keys || place[1] !== wire) place = [keys, wire, list(keys.account, keys.vault, wire)];
   return join(place[2], list(uid, version, generation, parent));
@@ -247,7 +294,10 @@ const proofOf = async (kind: number, row: Bytes, data: string): Promise<Bytes> =
 
 /** Seal content as this vault's blob. `name` is the vault's on the wire, `version` the vault's next version. */
 export async function sealBlob(
-  keys: VaultKeys, name: string, version: number, content: Content,
+  keys: VaultKeys,
+  name: string,
+  version: number,
+  content: Content,
   { parent = NO_PARENT, random = primitives().random }: Pick<Place, "parent" | "random"> = {},
 ): Promise<SealedBlob> {
   const key = newest(keys);
@@ -298,5 +348,9 @@ export async function openPastBlob(keys: VaultKeys, names: readonly string[], ro
 }
 
 const blobItems = (
-  { account, vault }: VaultKeys, { generation }: VaultKey, name: string, version: number, parent: Bytes,
+  { account, vault }: VaultKeys,
+  { generation }: VaultKey,
+  name: string,
+  version: number,
+  parent: Bytes,
 ): Bytes => items("blob", account, vault, name, version, generation, parent);

@@ -26,6 +26,7 @@ export class Secret {
 
   /** The bytes as a key that others are derived from. */
   key(): Promise<Key> {
-    return (this.#key ??= primitives().key("HKDF", this.reveal()));
+    this.#key ??= primitives().key("HKDF", this.reveal());
+    return this.#key;
   }
 }

@@ -67,6 +67,8 @@ export class Sha256 {
       const other = (small + ((a & b) ^ (a & c) ^ (b & c))) | 0;
       [h, g, f, e, d, c, b, a] = [g, f, e, (d + one) | 0, c, b, a, (one + other) | 0];
     }
-    [a, b, c, d, e, f, g, h].forEach((word, at) => (this.#state[at] = (this.#state[at] ?? 0) + word));
+    [a, b, c, d, e, f, g, h].forEach((word, at) => {
+      this.#state[at] = (this.#state[at] ?? 0) + word;
+    });
   }
 }

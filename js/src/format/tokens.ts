@@ -1,8 +1,23 @@
 // A token that carries an API key and the keys of one vault, or of one collection, and nothing that leads further.
 import { Invalid, Refusal } from "../errors.js";
 import {
-  ascend, type Bytes, checkedName, checkedUid, equal, FORMAT, fromText, fromUrl, isGeneration, items, join, KEY, must,
-  number, readNumber, text, toUrl,
+  ascend,
+  type Bytes,
+  checkedName,
+  checkedUid,
+  equal,
+  FORMAT,
+  fromText,
+  fromUrl,
+  isGeneration,
+  items,
+  join,
+  KEY,
+  must,
+  number,
+  readNumber,
+  text,
+  toUrl,
 } from "./encoding.js";
 import { ACCOUNT, collectionKey, type CollectionKeys, type Generation, vaultKeys, type VaultKeys } from "./keys.js";
 import { primitives } from "./primitives.js";
@@ -96,7 +111,20 @@ async function read(spelled: unknown): Promise<Token> {
 
 /** The keys that a token carries: of a vault, or of a collection. */
 export async function tokenKeys(token: Token): Promise<VaultKeys | CollectionKeys> {
-  const { account, vault, name, keys, collections: [wire, ...others] } = token;
+  const {
+    account,
+    vault,
+    name,
+    keys,
+    collections: [wire, ...others],
+  } = token;
   if (wire === undefined) return vaultKeys(account, vault, keys);
-  return { account, vault, name, wires: [wire, ...others], keys: await Promise.all(keys.map(collectionKey)), keyring: null };
+  return {
+    account,
+    vault,
+    name,
+    wires: [wire, ...others],
+    keys: await Promise.all(keys.map(collectionKey)),
+    keyring: null,
+  };
 }

@@ -7,7 +7,18 @@ import { FieldValue, fileField, totpText, typeOf } from "./fields.js";
 import { fromStored, isConcealed, isSecretMember, ownMembers, PARTS, toStored } from "./shapes.js";
 import type { Field, FileContent, Item } from "./types.js";
 
-const SHOWN = new Set(["title", "subtitle", "notes", "favorite", "urls", "tags", "folders", "creationAt", "modifiedAt", "type"]);
+const SHOWN = new Set([
+  "title",
+  "subtitle",
+  "notes",
+  "favorite",
+  "urls",
+  "tags",
+  "folders",
+  "creationAt",
+  "modifiedAt",
+  "type",
+]);
 /** Lists of which the entries are kept by what they are: additions and removals of both sides are all made. */
 const SETS = new Set(["urls", "tags", "folders", "apps"]);
 
@@ -69,7 +80,12 @@ export function differences(before: Item, after: Item): Difference[] {
  * A field that both changed differently is a clash, and `choose` says which side counts; mine, without it. Addresses,
  * tags and folders never clash: what either side added or removed is added or removed.
  */
-export function merge(base: Item | undefined, mine: Item, theirs: Item, choose: (clash: Clash) => "mine" | "theirs" = () => "mine"): Merged {
+export function merge(
+  base: Item | undefined,
+  mine: Item,
+  theirs: Item,
+  choose: (clash: Clash) => "mine" | "theirs" = () => "mine",
+): Merged {
   const clashes: Clash[] = [];
   const pick = (sides: readonly (Unit | undefined)[]): Unit | undefined => {
     const [was, own, other] = sides;
@@ -87,7 +103,15 @@ export function merge(base: Item | undefined, mine: Item, theirs: Item, choose: 
   const [was, own, other] = all.map((units) => [...units.keys()]) as [string[], string[], string[]];
   const [first, second] = isSame(was, own) ? [other, own] : [own, other]; // the order of the side that changed it
   const units = [...new Set([...first, ...second])].map((key) => pick(all.map((side) => side.get(key))));
-  return { item: fromStored(assembled(mine, units.filter((unit) => unit !== undefined))), clashes };
+  return {
+    item: fromStored(
+      assembled(
+        mine,
+        units.filter((unit) => unit !== undefined),
+      ),
+    ),
+    clashes,
+  };
 }
 
 /** Whether an item can only be taken as a whole: it does not fit its type. */
@@ -100,8 +124,14 @@ function wholeUnit(item: Item): Unit {
   return unit("", "member", "type", json, new FieldValue("", "type", () => typeOf(item), false));
 }
 
-const unit = (holder: string, place: Unit["place"], name: string, json: unknown, shown: FieldValue, key = `${holder}/${name}`): Unit =>
-  ({ key, holder, place, name, json, shown });
+const unit = (
+  holder: string,
+  place: Unit["place"],
+  name: string,
+  json: unknown,
+  shown: FieldValue,
+  key = `${holder}/${name}`,
+): Unit => ({ key, holder, place, name, json, shown });
 
 /** The units of an item, by their keys. */
 function unitsOf(item: Item): Map<string, Unit> {
@@ -121,7 +151,8 @@ function unitsOf(item: Item): Map<string, Unit> {
   for (const [name, value] of Object.entries(stored)) {
     if (Array.isArray(value)) for (const one of value as unknown[]) add(entryUnit(name, one));
     else if (item.type === "identity" && Object.hasOwn(PARTS, name) && isObject(value))
-      for (const [inner, text] of Object.entries(value)) add(unit(name, "part", inner, text, textField(name, inner, text, false)));
+      for (const [inner, text] of Object.entries(value))
+        add(unit(name, "part", inner, text, textField(name, inner, text, false)));
     else add(unit("", "member", name, value, memberField(item, name, value)));
   }
   return found;
@@ -130,19 +161,42 @@ function unitsOf(item: Item): Map<string, Unit> {
 function entryUnit(holder: string, entry: unknown): Unit {
   if (holder === "fields") {
     const { section = "", label = "", value = "", type } = entry as Field;
-    return unit(holder, "list", label, entry, new FieldValue(section, label, () => value, isConcealed(type), type), `fields/${section}/${label}`);
+    return unit(
+      holder,
+      "list",
+      label,
+      entry,
+      new FieldValue(section, label, () => value, isConcealed(type), type),
+      `fields/${section}/${label}`,
+    );
   }
-  if (holder === "files") return unit(holder, "list", "", entry, fileField(entry as FileContent), `files/${(entry as FileContent).name ?? ""}`);
+  if (holder === "files")
+    return unit(
+      holder,
+      "list",
+      "",
+      entry,
+      fileField(entry as FileContent),
+      `files/${(entry as FileContent).name ?? ""}`,
+    );
   const text = typeof entry === "string" ? entry : JSON.stringify(entry);
   if (SETS.has(holder) || !isObject(entry)) {
-    return unit(holder, "list", "", entry, new FieldValue("", holder, () => text, !SETS.has(holder)), `${holder}/${text}`);
+    return unit(
+      holder,
+      "list",
+      "",
+      entry,
+      new FieldValue("", holder, () => text, !SETS.has(holder)),
+      `${holder}/${text}`,
+    );
   }
-  const kind = String(entry["type"] ?? "");
+  const kind = String(entry.type ?? "");
   return unit(holder, "list", kind, entry, new FieldValue(holder, kind, () => text, true));
 }
 
 function memberField(item: Item, name: string, value: unknown): FieldValue {
-  if (name === "totp" && (item.type === "login" || item.type === "totp")) return textField("", name, totpText(item.totp ?? {}), true);
+  if (name === "totp" && (item.type === "login" || item.type === "totp"))
+    return textField("", name, totpText(item.totp ?? {}), true);
   const isShown = SHOWN.has(name) || (ownMembers(item.type).includes(name) && !isSecretMember(name));
   return textField("", name, value, !isShown);
 }
@@ -171,5 +225,8 @@ export function isSame(one: unknown, other: unknown): boolean {
   }
   if (!isObject(one) || !isObject(other)) return false;
   const names = Object.keys(one);
-  return names.length === Object.keys(other).length && names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]));
+  return (
+    names.length === Object.keys(other).length &&
+    names.every((name) => Object.hasOwn(other, name) && isSame(one[name], other[name]))
+  );
 }

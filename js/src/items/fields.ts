@@ -6,10 +6,26 @@ import { folded, quoted } from "./text.js";
 import { totpCode, totpUri } from "./totp.js";
 import type { FileContent, Item, OneTimeCode } from "./types.js";
 
-const OPEN_CREDENTIAL_MEMBERS = new Set(["rpId", "username", "userDisplayName", "issuer", "name", "keyType", "keyComment"]);
+const OPEN_CREDENTIAL_MEMBERS = new Set([
+  "rpId",
+  "username",
+  "userDisplayName",
+  "issuer",
+  "name",
+  "keyType",
+  "keyComment",
+]);
 const MAIN: Readonly<Record<Item["type"], string>> = {
-  login: "password", note: "notes", card: "number", identity: "", secret: "value", "ssh-key": "privateKey", totp: "code",
-  "api-credential": "key", file: "file", "": "",
+  login: "password",
+  note: "notes",
+  card: "number",
+  identity: "",
+  secret: "value",
+  "ssh-key": "privateKey",
+  totp: "code",
+  "api-credential": "key",
+  file: "file",
+  "": "",
 };
 const [MEMBER, CUSTOM, CREDENTIAL] = [0, 1, 2] as const;
 
@@ -22,7 +38,13 @@ export class FieldValue {
   readonly #content: () => string | Bytes; // the console of a browser shows texts in private members
 
   /** Made by `fieldsOf`. */
-  constructor(section: string, name: string, content: () => string | Bytes, concealed: boolean, type = concealed ? CONCEALED : STRING) {
+  constructor(
+    section: string,
+    name: string,
+    content: () => string | Bytes,
+    concealed: boolean,
+    type = concealed ? CONCEALED : STRING,
+  ) {
     this.section = section;
     this.name = name;
     this.concealed = concealed;
@@ -77,9 +99,14 @@ export interface FieldOptions {
  * A member of the type is preferred to a field that a person has added, and that to one of a kept credential. Where no
  * name is the same, capitals, spaces, hyphens and underscores do not matter.
  */
-export async function field(item: Item, name = "", { section = "", now = Date.now() / 1000 }: FieldOptions = {}): Promise<FieldValue> {
+export async function field(
+  item: Item,
+  name = "",
+  { section = "", now = Date.now() / 1000 }: FieldOptions = {},
+): Promise<FieldValue> {
   const wanted = name || mainField(item);
-  if (!wanted) throw new FieldNotFound(`Say which field: an item of the type ${typeOf(item) || "unknown"} has no main field.`);
+  if (!wanted)
+    throw new FieldNotFound(`Say which field: an item of the type ${typeOf(item) || "unknown"} has no main field.`);
   const found = [...all(item, await codeAt(item, now))].filter(([, one]) => !section || same(one.section, section));
   for (const fits of [(one: string, other: string) => one === other, same]) {
     for (const rank of [MEMBER, CUSTOM, CREDENTIAL]) {
@@ -95,9 +122,10 @@ export async function field(item: Item, name = "", { section = "", now = Date.no
 
 function ambiguous(name: string, fitting: FieldValue[]): AmbiguousName {
   const paths = [...new Set(fitting.map(({ path }) => path))].sort();
-  const told = paths.length === 1
-    ? `The item has ${fitting.length} fields ${quoted(paths[0] as string)}: give them different names.`
-    : `The item has several fields ${quoted(name)}; say which one: ${paths.join(", ")}.`;
+  const told =
+    paths.length === 1
+      ? `The item has ${fitting.length} fields ${quoted(paths[0] as string)}: give them different names.`
+      : `The item has several fields ${quoted(name)}; say which one: ${paths.join(", ")}.`;
   return new AmbiguousName(told, paths);
 }
 
@@ -105,7 +133,8 @@ const plain = (name: string): string => folded(name).replace(/[ _-]/g, "");
 const same = (one: string, other: string): boolean => plain(one) === plain(other);
 
 /** The one-time codes of an item; undefined where it has none. */
-export const totpOf = (item: Item): OneTimeCode | undefined => (item.type === "login" || item.type === "totp" ? item.totp : undefined);
+export const totpOf = (item: Item): OneTimeCode | undefined =>
+  item.type === "login" || item.type === "totp" ? item.totp : undefined;
 
 async function codeAt(item: Item, now: number): Promise<string> {
   const totp = totpOf(item);
@@ -122,15 +151,18 @@ async function orEmpty(made: () => Promise<string>): Promise<string> {
 }
 
 /** The content of a file. */
-export const fileData = ({ content = "" }: FileContent): Bytes => Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0));
+export const fileData = ({ content = "" }: FileContent): Bytes =>
+  Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0));
 
 function* all(item: Item, code = ""): Generator<[number, FieldValue]> {
   const members = item as unknown as Readonly<Record<string, unknown>>;
   for (const name of ownMembers(item.type)) for (const one of ofMember(name, members[name], code)) yield [MEMBER, one];
   if (item.notes) yield [MEMBER, made("", "notes", item.notes, false)];
-  for (const [number, url] of (item.urls ?? []).entries()) yield [MEMBER, made("", number === 0 ? "url" : `url${number + 1}`, url, false)];
+  for (const [number, url] of (item.urls ?? []).entries())
+    yield [MEMBER, made("", number === 0 ? "url" : `url${number + 1}`, url, false)];
   for (const [number, file] of (item.files ?? []).entries()) {
-    if (item.type === "file" && number === 0) yield [MEMBER, new FieldValue("", "file", () => fileData(file), true, "file")];
+    if (item.type === "file" && number === 0)
+      yield [MEMBER, new FieldValue("", "file", () => fileData(file), true, "file")];
     yield [CUSTOM, fileField(file)];
   }
   for (const { section = "", label = "", value, type = STRING } of item.fields ?? [])
@@ -139,8 +171,8 @@ function* all(item: Item, code = ""): Generator<[number, FieldValue]> {
 }
 
 /** A file as a field of the section `files`. */
-export const fileField = (file: FileContent): FieldValue => new FieldValue("files", file.name ?? "", () => fileData(file), true, "file");
-
+export const fileField = (file: FileContent): FieldValue =>
+  new FieldValue("files", file.name ?? "", () => fileData(file), true, "file");
 
 function* ofMember(name: string, value: unknown, code: string): Generator<FieldValue> {
   if (name === "totp" && isObject(value)) {

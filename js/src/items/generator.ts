@@ -22,12 +22,17 @@ export interface Generated {
 /** A password of letters and digits, and of symbols unless they are not wanted; of each kind at least one. */
 export function generatePassword(length = 20, { symbols = true }: { symbols?: boolean | undefined } = {}): Generated {
   if (!Number.isInteger(length) || length < SHORTEST || length > LONGEST)
-    throw new Invalid({ length: `must be ${SHORTEST} to ${LONGEST}` }, `A password has ${SHORTEST} to ${LONGEST} characters.`);
+    throw new Invalid(
+      { length: `must be ${SHORTEST} to ${LONGEST}` },
+      `A password has ${SHORTEST} to ${LONGEST} characters.`,
+    );
   const kinds = [SMALL, SMALL.toUpperCase(), DIGITS, ...(symbols ? [SYMBOLS] : [])];
   const alphabet = kinds.join("");
-  for (;;) { // drawing anew until all kinds are there keeps all that are left equally likely
+  for (;;) {
+    // drawing anew until all kinds are there keeps all that are left equally likely
     const value = Array.from({ length }, () => choice(alphabet)).join("");
-    if (kinds.every((kind) => [...value].some((sign) => kind.includes(sign)))) return { value, bits: bitsOf(kinds, length) };
+    if (kinds.every((kind) => [...value].some((sign) => kind.includes(sign))))
+      return { value, bits: bitsOf(kinds, length) };
   }
 }
 
@@ -36,7 +41,10 @@ export function generatePassphrase(words = 5, { separator = "-" }: { separator?:
   if (!Number.isInteger(words) || words < FEWEST || words > MOST)
     throw new Invalid({ words: `must be ${FEWEST} to ${MOST}` }, `A passphrase has ${FEWEST} to ${MOST} words.`);
   const made = Array.from({ length: words }, () => WORD.map(choice).join(""));
-  return { value: made.join(separator), bits: words * WORD.reduce((sum, letters) => sum + Math.log2(letters.length), 0) };
+  return {
+    value: made.join(separator),
+    bits: words * WORD.reduce((sum, letters) => sum + Math.log2(letters.length), 0),
+  };
 }
 
 /** One of the characters, each as likely as any other: bytes that would favour some are thrown away. */

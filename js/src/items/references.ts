@@ -41,8 +41,10 @@ export const isReference = (text: string): boolean => text.slice(0, SCHEME.lengt
 /** The reference that a text is. Spaces and letters of any language may stand in it as they are. */
 export function parseReference(text: string): Reference {
   if (!isReference(text)) throw new InvalidReference();
-  if (text.length > 2 * LONGEST || lengthOf(text) > LONGEST) throw new InvalidReference("A reference has at most 4,096 characters.");
-  if (!isPrintable(text)) throw new InvalidReference("A reference has no line breaks and no control characters; percent-encode them.");
+  if (text.length > 2 * LONGEST || lengthOf(text) > LONGEST)
+    throw new InvalidReference("A reference has at most 4,096 characters.");
+  if (!isPrintable(text))
+    throw new InvalidReference("A reference has no line breaks and no control characters; percent-encode them.");
   const rest = text.slice(SCHEME.length);
   if (/[?#]/.test(rest)) throw new InvalidReference("In a reference, ? is written as %3F and # as %23.");
   if (/%(?![0-9A-Fa-f]{2})/.test(rest))
@@ -76,7 +78,10 @@ export interface StoredItem {
  * `documents` are those of a collection of items, or the collection itself. ItemNotFound if there is none;
  * AmbiguousName, with the uids, if there are several.
  */
-export async function findItem<S extends StoredItem>(name: string, documents: Iterable<S> | AsyncIterable<S>): Promise<S> {
+export async function findItem<S extends StoredItem>(
+  name: string,
+  documents: Iterable<S> | AsyncIterable<S>,
+): Promise<S> {
   const titled: S[] = [];
   const alike: S[] = [];
   const plain = folded(strip(name));
@@ -90,8 +95,14 @@ export async function findItem<S extends StoredItem>(name: string, documents: It
   const [found] = fitting;
   if (!found) throw new ItemNotFound(`There is no item ${quoted(name)}.`);
   if (fitting.length === 1) return found;
-  const told = fitting.slice(0, MOST_CANDIDATES).map(({ uid, value }) => `${quoted(value.title ?? "")} (${uid})`).join(", ");
+  const told = fitting
+    .slice(0, MOST_CANDIDATES)
+    .map(({ uid, value }) => `${quoted(value.title ?? "")} (${uid})`)
+    .join(", ");
   const more = fitting.length > MOST_CANDIDATES ? ` and ${fitting.length - MOST_CANDIDATES} more` : "";
   const sentence = `${fitting.length} items are named ${quoted(name)}; say the uid of one: ${told}${more}.`;
-  throw new AmbiguousName(sentence, fitting.map(({ uid }) => uid));
+  throw new AmbiguousName(
+    sentence,
+    fitting.map(({ uid }) => uid),
+  );
 }

@@ -13,11 +13,28 @@ export const ITEMS = "items";
 export const STRING = "string";
 export const CONCEALED = "concealed-string";
 /** The members that are not shown unless somebody asks for them. */
-const SECRET_MEMBERS = new Set(["password", "value", "privateKey", "key", "number", "verificationNumber", "pin", "totp"]);
+const SECRET_MEMBERS = new Set([
+  "password",
+  "value",
+  "privateKey",
+  "key",
+  "number",
+  "verificationNumber",
+  "pin",
+  "totp",
+]);
 /** Types of fields that may be shown; a type that this version does not know is taken for a secret. */
 const OPEN_TYPES = new Set([
-  STRING, "email", "number", "boolean", "date", "year-month", "wifi-network-security-type", "country-code",
-  "subdivision-code", "linked",
+  STRING,
+  "email",
+  "number",
+  "boolean",
+  "date",
+  "year-month",
+  "wifi-network-security-type",
+  "country-code",
+  "subdivision-code",
+  "linked",
 ]);
 
 /** Whether a member of a type of items is a secret. */
@@ -44,12 +61,18 @@ const many = (inner: Shape): Member => ({ kind: { shape: inner, listed: true } }
 
 const FIELD = shape(...texts("label value"), ["type", { kind: "str", empty: STRING }], ...texts("section"));
 const ONE_TIME_CODE = shape(
-  ...texts("secret"), ["algorithm", { kind: "str", empty: "sha1" }], ["digits", { kind: "int", empty: 6 }],
-  ["period", { kind: "int", empty: 30 }], ...texts("issuer username"),
+  ...texts("secret"),
+  ["algorithm", { kind: "str", empty: "sha1" }],
+  ["digits", { kind: "int", empty: 6 }],
+  ["period", { kind: "int", empty: 30 }],
+  ...texts("issuer username"),
 );
 const FILE = shape(...texts("name"), ["content", { kind: "bytes" }]);
 const SOURCE = shape(
-  ...texts("format id"), ["rest", { kind: "object" }], ["changes", { kind: "objects" }], ["order", { kind: "strs" }],
+  ...texts("format id"),
+  ["rest", { kind: "object" }],
+  ["changes", { kind: "objects" }],
+  ["order", { kind: "strs" }],
 );
 /** The parts of an identity. */
 export const PARTS: Readonly<Record<string, Shape>> = {
@@ -68,9 +91,17 @@ export const PARTS: Readonly<Record<string, Shape>> = {
   ),
 };
 const COMMON: [string, Member][] = [
-  ...texts("title subtitle notes"), ["urls", { kind: "strs" }], ["apps", { kind: "objects" }], ["tags", { kind: "strs" }],
-  ["favorite", { kind: "bool" }], ["folders", { kind: "strs" }], ["fields", many(FIELD)], ["files", many(FILE)],
-  ["credentials", { kind: "objects" }], ["creationAt", { kind: "int | null" }], ["modifiedAt", { kind: "int | null" }],
+  ...texts("title subtitle notes"),
+  ["urls", { kind: "strs" }],
+  ["apps", { kind: "objects" }],
+  ["tags", { kind: "strs" }],
+  ["favorite", { kind: "bool" }],
+  ["folders", { kind: "strs" }],
+  ["fields", many(FIELD)],
+  ["files", many(FILE)],
+  ["credentials", { kind: "objects" }],
+  ["creationAt", { kind: "int | null" }],
+  ["modifiedAt", { kind: "int | null" }],
   ["source", one(SOURCE)],
 ];
 const COMMON_SHAPE = shape(...COMMON);
@@ -103,7 +134,8 @@ export const memberOf = (raw: Raw, name: string): unknown => (Object.hasOwn(raw,
 
 /** The item that a document holds. What does not fit is an `Other` with a `problem`. */
 export function fromStored(raw: unknown): Item {
-  if (!isObject(raw) || ArrayBuffer.isView(raw)) return other(raw, "", "The document is no item: it is not a JSON object.");
+  if (!isObject(raw) || ArrayBuffer.isView(raw))
+    return other(raw, "", "The document is no item: it is not a JSON object.");
   const named = memberOf(raw, "type");
   const type = typeof named === "string" ? named : "";
   const known = isType(type) ? SHAPES[type] : COMMON_SHAPE;
@@ -123,7 +155,11 @@ export function fromStored(raw: unknown): Item {
 }
 
 const other = (document: unknown, typeName: string, problem: string, common: ItemMembers = {}): Other => ({
-  ...common, type: "", typeName, problem, document,
+  ...common,
+  type: "",
+  typeName,
+  problem,
+  document,
 });
 
 const isType = (type: string): type is ItemType => Object.hasOwn(OWN, type);
@@ -155,7 +191,10 @@ function checked(known: Shape, members: Raw): Raw {
     return write(known, read(known, members, "$"));
   } catch (fault) {
     if (!(fault instanceof Misfit)) throw fault;
-    throw new Invalid({ item: `does not fit its type: ${fault.message}` }, `The item does not fit its type: ${fault.message}.`);
+    throw new Invalid(
+      { item: `does not fit its type: ${fault.message}` },
+      `The item does not fit its type: ${fault.message}.`,
+    );
   }
 }
 

@@ -28,7 +28,11 @@ export const isPrintable = (text: string): boolean => !UNPRINTABLE.test(text.rep
 
 /** The first characters of a text: code points, not units of UTF-16. */
 export const first = (text: string, count: number): string =>
-  text.length <= count ? text : Array.from(text.slice(0, 2 * count)).slice(0, count).join("");
+  text.length <= count
+    ? text
+    : Array.from(text.slice(0, 2 * count))
+        .slice(0, count)
+        .join("");
 
 /** A text in quotation marks, for a sentence; what cannot be shown is escaped. */
 export function quoted(text: string): string {

@@ -5,7 +5,12 @@ import { InvalidTotp } from "./errors.js";
 import { partition, percentDecoded, percentEncoded, SPACE, strip } from "./text.js";
 import type { OneTimeCode } from "./types.js";
 
-const HASHES: Readonly<Record<string, string>> = { sha1: "SHA-1", sha256: "SHA-256", sha512: "SHA-512", steam: "SHA-1" };
+const HASHES: Readonly<Record<string, string>> = {
+  sha1: "SHA-1",
+  sha256: "SHA-256",
+  sha512: "SHA-512",
+  steam: "SHA-1",
+};
 const BASE32 = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /** The characters of Steam's codes. */
 const STEAM = "23456789BCDFGHJKMNPQRTVWXY";
@@ -17,22 +22,30 @@ const IGNORED = new RegExp(`[${SPACE}=-]`, "g");
 const UNREADABLE = "The otpauth URI cannot be read.";
 
 /** The members of one-time codes with those that are absent. */
-const whole = ({ secret = "", algorithm = "sha1", digits = 6, period = 30, issuer = "", username = "" }: OneTimeCode) =>
-  ({ secret, algorithm, digits, period, issuer, username });
+const whole = ({
+  secret = "",
+  algorithm = "sha1",
+  digits = 6,
+  period = 30,
+  issuer = "",
+  username = "",
+}: OneTimeCode) => ({ secret, algorithm, digits, period, issuer, username });
 
 /** The code at `now`, in seconds since 1970. */
 export async function totpCode(totp: OneTimeCode, now: number): Promise<string> {
   const [secret, hash] = checked(totp);
   const { algorithm, digits, period } = whole(totp);
   const { subtle } = globalThis.crypto ?? {};
-  if (!subtle) throw new Unsupported("There is no crypto.subtle here: browsers have it only on pages from HTTPS or localhost.");
+  if (!subtle)
+    throw new Unsupported("There is no crypto.subtle here: browsers have it only on pages from HTTPS or localhost.");
   const key = await subtle.importKey("raw", secret, { name: "HMAC", hash }, false, ["sign"]);
   const mac = new Uint8Array(await subtle.sign("HMAC", key, number(Math.floor(Math.trunc(now) / period))));
   const at = (mac.at(-1) ?? 0) & 15;
   let left = new DataView(mac.buffer).getUint32(at) & 0x7fffffff;
   if (algorithm !== "steam") return String(left % 10 ** digits).padStart(digits, "0");
   let found = "";
-  for (let count = 0; count < STEAM_LENGTH; count += 1, left = Math.floor(left / STEAM.length)) found += STEAM[left % STEAM.length];
+  for (let count = 0; count < STEAM_LENGTH; count += 1, left = Math.floor(left / STEAM.length))
+    found += STEAM[left % STEAM.length];
   return found;
 }
 
@@ -50,7 +63,8 @@ export function parseTotp(given: string): OneTimeCode {
   const [scheme, after] = partition(text, "://");
   let found: OneTimeCode;
   if (!text.includes("://")) found = { secret: spelled(text) };
-  else if (scheme.toLowerCase() === "steam") found = { secret: spelled(after), algorithm: "steam", digits: STEAM_LENGTH };
+  else if (scheme.toLowerCase() === "steam")
+    found = { secret: spelled(after), algorithm: "steam", digits: STEAM_LENGTH };
   else if (scheme.toLowerCase() === "otpauth") found = fromUri(after);
   else throw new InvalidTotp();
   checked(found);
@@ -77,7 +91,10 @@ function fromUri(after: string): OneTimeCode {
   const [host, path] = partition(place, "/");
   const given = parametersOf(query);
   if (host.includes("[") !== host.includes("]")) throw new InvalidTotp(UNREADABLE);
-  let [algorithm, digits] = [(given.get("algorithm") || "sha1").toLowerCase().replaceAll("-", ""), integer(given.get("digits") || "6")];
+  let [algorithm, digits] = [
+    (given.get("algorithm") || "sha1").toLowerCase().replaceAll("-", ""),
+    integer(given.get("digits") || "6"),
+  ];
   const period = integer(given.get("period") || "30");
   if (host.toLowerCase() !== "totp")
     throw new InvalidTotp("Only otpauth URIs of the kind totp are supported: the codes of hotp follow on a counter.");
@@ -86,18 +103,24 @@ function fromUri(after: string): OneTimeCode {
   const [issuer, username] = label.includes(":") ? [before, behind] : ["", before];
   if ((given.get("encoder") ?? "").toLowerCase() === "steam") [algorithm, digits] = ["steam", STEAM_LENGTH];
   return {
-    secret: spelled(given.get("secret") ?? ""), algorithm, digits, period,
-    issuer: given.get("issuer") || strip(issuer), username: strip(username),
+    secret: spelled(given.get("secret") ?? ""),
+    algorithm,
+    digits,
+    period,
+    issuer: given.get("issuer") || strip(issuer),
+    username: strip(username),
   };
 }
 
 function parametersOf(query: string): Map<string, string> {
   const parts = query.split("&");
   if (parts.length > MOST_PARAMETERS) throw new InvalidTotp(UNREADABLE);
-  return new Map(parts.filter(Boolean).map((part) => {
-    const [name, value] = partition(part, "=");
-    return [percentDecoded(name.replaceAll("+", " ")), percentDecoded(value.replaceAll("+", " "))];
-  }));
+  return new Map(
+    parts.filter(Boolean).map((part) => {
+      const [name, value] = partition(part, "=");
+      return [percentDecoded(name.replaceAll("+", " ")), percentDecoded(value.replaceAll("+", " "))];
+    }),
+  );
 }
 
 /** The integer that a text spells. */
@@ -114,8 +137,10 @@ function checked(totp: OneTimeCode): [Bytes, string] {
   const { secret, algorithm, digits, period } = whole(totp);
   const hash = Object.hasOwn(HASHES, algorithm) ? HASHES[algorithm] : undefined;
   if (hash === undefined) throw new InvalidTotp("The algorithm of one-time codes is sha1, sha256, sha512 or steam.");
-  if (algorithm !== "steam" && !(digits >= 6 && digits <= 8)) throw new InvalidTotp("One-time codes have 6 to 8 digits.");
-  if (!(period >= 1 && period <= LONGEST_PERIOD)) throw new InvalidTotp(`The period of one-time codes is 1 to ${LONGEST_PERIOD} seconds.`);
+  if (algorithm !== "steam" && !(digits >= 6 && digits <= 8))
+    throw new InvalidTotp("One-time codes have 6 to 8 digits.");
+  if (!(period >= 1 && period <= LONGEST_PERIOD))
+    throw new InvalidTotp(`The period of one-time codes is 1 to ${LONGEST_PERIOD} seconds.`);
   const raw = fromBase32(spelled(secret));
   if (!raw?.length) throw new InvalidTotp("The secret of one-time codes is not base32.");
   return [raw, hash];

@@ -23,8 +23,7 @@ export const parse = (body: Uint8Array): unknown => {
 };
 
 /** A well-formed text. */
-export const text: Read<string> = (value) =>
-  typeof value === "string" && value.isWellFormed() ? value : unreadable();
+export const text: Read<string> = (value) => (typeof value === "string" && value.isWellFormed() ? value : unreadable());
 
 /** An integer from 0 to 2^53 - 1. */
 export const integer: Read<number> = (value) =>
@@ -32,17 +31,28 @@ export const integer: Read<number> = (value) =>
 
 const bool: Read<boolean> = (value) => (typeof value === "boolean" ? value : unreadable());
 
-const matching = (pattern: RegExp): Read<string> => (value) =>
-  typeof value === "string" && pattern.test(value) ? value : unreadable();
+const matching =
+  (pattern: RegExp): Read<string> =>
+  (value) =>
+    typeof value === "string" && pattern.test(value) ? value : unreadable();
 
 /** A value of this kind, or null. */
-export const orNull = <T>(read: Read<T>): Read<T | null> => (value) => (value === null ? null : read(value));
+export const orNull =
+  <T>(read: Read<T>): Read<T | null> =>
+  (value) =>
+    value === null ? null : read(value);
 
 /** A value of this kind; null where it is null or left out. */
-const orNone = <T>(read: Read<T>): Read<T | null> => (value) => (value === undefined ? null : orNull(read)(value));
+const orNone =
+  <T>(read: Read<T>): Read<T | null> =>
+  (value) =>
+    value === undefined ? null : orNull(read)(value);
 
 /** A list of values of this kind. */
-export const list = <T>(read: Read<T>): Read<T[]> => (value) => (Array.isArray(value) ? value.map((one) => read(one)) : unreadable());
+export const list =
+  <T>(read: Read<T>): Read<T[]> =>
+  (value) =>
+    Array.isArray(value) ? value.map((one) => read(one)) : unreadable();
 
 /** Whether a value is an object of JSON: no list, and not null. */
 export const isObject = (value: unknown): value is Record<string, unknown> =>
@@ -63,7 +73,10 @@ export const object = <S extends Shape>(shape: S): Read<Made<S>> => {
 /** A reader of a response's body. */
 export type Decode<T> = (body: Uint8Array) => T;
 // Readers are made when they are used: a bundler leaves out those that an app does not need.
-const json = <T>(read: () => Read<T>): Decode<T> => (body) => read()(parse(body));
+const json =
+  <T>(read: () => Read<T>): Decode<T> =>
+  (body) =>
+    read()(parse(body));
 
 /** A response whose body is not used. */
 export const ignored: Decode<undefined> = () => undefined;
@@ -90,17 +103,18 @@ export const keyring = /* @__PURE__ */ json(() => object({ keyring: text, versio
 /** The account's keyring. */
 export type StoredKeyring = Of<typeof keyring>;
 
-const row = () => object({
-  uid: text,
-  vaultUid: text,
-  collection: text,
-  data: text,
-  hmac: orNull(text),
-  version: integer,
-  createdAt: integer,
-  updatedAt: integer,
-  deletedAt: orNull(integer),
-});
+const row = () =>
+  object({
+    uid: text,
+    vaultUid: text,
+    collection: text,
+    data: text,
+    hmac: orNull(text),
+    version: integer,
+    createdAt: integer,
+    updatedAt: integer,
+    deletedAt: orNull(integer),
+  });
 /** One document, as it is stored. */
 export type Row = Of<ReturnType<typeof row>>;
 /** One document. */
@@ -119,17 +133,18 @@ export const history = /* @__PURE__ */ json(() => object({ versions: list(replac
 /** How many deleted documents were purged. */
 export const purged = /* @__PURE__ */ json(() => object({ purged: integer, hasMore: bool }));
 
-const vaultRow = () => object({
-  uid: text,
-  name: text,
-  version: integer,
-  updatedAt: integer,
-  documents: orNone(integer),
-  bytes: orNone(integer),
-  epoch: text,
-  data: orNone(text),
-  salt: orNone(text),
-});
+const vaultRow = () =>
+  object({
+    uid: text,
+    name: text,
+    version: integer,
+    updatedAt: integer,
+    documents: orNone(integer),
+    bytes: orNone(integer),
+    epoch: text,
+    data: orNone(text),
+    salt: orNone(text),
+  });
 /** A vault, as it is stored. */
 export type VaultRow = Of<ReturnType<typeof vaultRow>>;
 /** A vault, and its blob if it has one. */
@@ -137,31 +152,36 @@ export const vault = /* @__PURE__ */ json(vaultRow);
 /** All vaults. */
 export const vaults = /* @__PURE__ */ json(() => object({ vaults: list(vaultRow()) }));
 /** Versions of a vault's blob that were replaced. */
-export const blobVersions = /* @__PURE__ */ json(() => object({ versions: list(object({ version: integer, updatedAt: integer })) }));
+export const blobVersions = /* @__PURE__ */ json(() =>
+  object({ versions: list(object({ version: integer, updatedAt: integer })) }),
+);
 /** A vault's blob at a version of the vault. */
-export const blobVersion = /* @__PURE__ */ json(() => object({
-  uid: text,
-  version: integer,
-  updatedAt: integer,
-  data: text,
-  salt: orNull(text),
-  name: orNone(text),
-}));
+export const blobVersion = /* @__PURE__ */ json(() =>
+  object({
+    uid: text,
+    version: integer,
+    updatedAt: integer,
+    data: text,
+    salt: orNull(text),
+    name: orNone(text),
+  }),
+);
 /** A vault's blob at a version of the vault. */
 export type BlobRow = Of<typeof blobVersion>;
 /** A page of the collections of a vault. */
 export const collections = /* @__PURE__ */ json(() => object({ collections: list(text), hasMore: bool }));
 
-const apiKey = () => object({
-  uid: text,
-  name: text,
-  permissions: orNull(list(text)),
-  vaultUids: orNull(list(text)),
-  collections: orNull(list(text)),
-  expiresAt: orNull(integer),
-  createdAt: integer,
-  lastUsedAt: orNull(integer),
-});
+const apiKey = () =>
+  object({
+    uid: text,
+    name: text,
+    permissions: orNull(list(text)),
+    vaultUids: orNull(list(text)),
+    collections: orNull(list(text)),
+    expiresAt: orNull(integer),
+    createdAt: integer,
+    lastUsedAt: orNull(integer),
+  });
 /** An API key without its secret. A scope that is null does not limit. */
 export type ApiKey = Of<ReturnType<typeof apiKey>>;
 /** The API keys. */
@@ -169,15 +189,16 @@ export const keys = /* @__PURE__ */ json(() => object({ keys: list(apiKey()) }))
 /** A new API key. */
 export const newKey = /* @__PURE__ */ json(() => object({ uid: text, key: text }));
 
-const session = () => object({
-  id: text,
-  createdAt: integer,
-  lastUsedAt: integer,
-  address: orNull(text),
-  userAgent: orNull(text),
-  current: bool,
-  deviceName: orNone(text),
-});
+const session = () =>
+  object({
+    id: text,
+    createdAt: integer,
+    lastUsedAt: integer,
+    address: orNull(text),
+    userAgent: orNull(text),
+    current: bool,
+    deviceName: orNone(text),
+  });
 /** An open session; `current` is the one that asks. */
 export type ListedSession = Of<ReturnType<typeof session>>;
 /** The open sessions. */
@@ -188,13 +209,17 @@ export type Event = Of<ReturnType<typeof event>>;
 /** A page of the account's log. */
 export const events = /* @__PURE__ */ json(() => object({ events: list(event()), hasMore: bool }));
 /** The account, its usage and its limits. */
-export const me = /* @__PURE__ */ json(() => object({
-  user: user(),
-  usage: orNone(object({ documents: integer, bytes: integer, kept: integer })),
-  limits: orNone(object({ documents: orNull(integer), bytes: orNull(integer) })),
-}));
+export const me = /* @__PURE__ */ json(() =>
+  object({
+    user: user(),
+    usage: orNone(object({ documents: integer, bytes: integer, kept: integer })),
+    limits: orNone(object({ documents: orNull(integer), bytes: orNull(integer) })),
+  }),
+);
 /** The server's state; `epoch` names the lineage of its database. */
-export const health = /* @__PURE__ */ json(() => object({ status: text, epoch: text, version: text, maxBodyBytes: orNone(integer) }));
+export const health = /* @__PURE__ */ json(() =>
+  object({ status: text, epoch: text, version: text, maxBodyBytes: orNone(integer) }),
+);
 
 const recoveryCode = /* @__PURE__ */ matching(/^[0-9A-Z-]{16,40}$/);
 const codes: Read<RecoveryCodes> = (value) => {
@@ -220,8 +245,10 @@ export class RecoveryCodes implements Iterable<string> {
 }
 
 /** Recovery codes. */
-export const recoveryCodes: Decode<RecoveryCodes> = (body) => object({ recoveryCodes: codes })(parse(body)).recoveryCodes;
-const enrolled = () => object({ secret: matching(/^[A-Z2-7]{16,128}$/), uri: matching(/^otpauth:\/\/totp\/[!-~]{1,2048}$/) });
+export const recoveryCodes: Decode<RecoveryCodes> = (body) =>
+  object({ recoveryCodes: codes })(parse(body)).recoveryCodes;
+const enrolled = () =>
+  object({ secret: matching(/^[A-Z2-7]{16,128}$/), uri: matching(/^otpauth:\/\/totp\/[!-~]{1,2048}$/) });
 /** The secret of one-time codes that are being enrolled, in base32 and as a URI for a QR code. No console shows it. */
 export class Enrolment {
   readonly #shown: { readonly secret: string; readonly uri: string };
@@ -247,17 +274,20 @@ export const enrolment: Decode<Enrolment> = (body) => {
   return found.uri.includes(found.secret) ? new Enrolment(found) : unreadable();
 };
 /** The second factors of the account: one-time codes since when, how many passkeys, how many recovery codes. */
-export const secondFactors = /* @__PURE__ */ json(() => object({ totpSince: orNull(integer), passkeys: integer, recoveryCodes: integer }));
+export const secondFactors = /* @__PURE__ */ json(() =>
+  object({ totpSince: orNull(integer), passkeys: integer, recoveryCodes: integer }),
+);
 /** The second factors of the account. */
 export type SecondFactors = Of<typeof secondFactors>;
-const passkey = () => object({
-  uid: text,
-  credentialId: text,
-  name: text,
-  prf: bool,
-  createdAt: integer,
-  lastUsedAt: orNull(integer),
-});
+const passkey = () =>
+  object({
+    uid: text,
+    credentialId: text,
+    name: text,
+    prf: bool,
+    createdAt: integer,
+    lastUsedAt: orNull(integer),
+  });
 /** A passkey as its owner sees it. */
 export type Passkey = Of<ReturnType<typeof passkey>>;
 /** The passkeys. */
@@ -267,12 +297,14 @@ export const addedPasskey = /* @__PURE__ */ json(() => object({ passkey: passkey
 /** The options of a ceremony with a passkey; what they may hold is checked where they are used. */
 export const ceremony = /* @__PURE__ */ json(() => object({ publicKey: descriptor }));
 /** What an import brought. */
-export const imported = /* @__PURE__ */ json(() => object({
-  keyrings: integer,
-  keyringVersions: integer,
-  vaults: integer,
-  documents: integer,
-  versions: integer,
-  blobVersions: integer,
-  leftOut: integer,
-}));
+export const imported = /* @__PURE__ */ json(() =>
+  object({
+    keyrings: integer,
+    keyringVersions: integer,
+    vaults: integer,
+    documents: integer,
+    versions: integer,
+    blobVersions: integer,
+    leftOut: integer,
+  }),
+);

@@ -6,12 +6,47 @@
  */
 
 import {
-  AccountDisabled, BatchConflict, codeOf, Conflict, type Details, DocumentConflict, DocumentNotFound, EmailAlreadyExists,
-  ImportUnfinished, InsufficientScope, InternalError, Invalid, InvalidCredentials, InvalidInvitation, InvalidPasskey,
-  InvalidRefreshToken, InvalidSecondFactor, KeyringConflict, KeyringNotFound, Later, MethodNotAllowed,
-  NotFound, PayloadTooLarge, QuotaExceeded, RateLimited, Refusal, type RefusalClass, RequestTimeout, SecondFactorRequired,
-  SignupsClosed, StorageFull, Tampered, UidTaken, Unauthorized, Unavailable, Unreachable, UnsupportedMediaType,
-  VaultAlreadyExists, VaultConflict, VaultNotFound, WrongServer,
+  AccountDisabled,
+  BatchConflict,
+  codeOf,
+  Conflict,
+  type Details,
+  DocumentConflict,
+  DocumentNotFound,
+  EmailAlreadyExists,
+  ImportUnfinished,
+  InsufficientScope,
+  InternalError,
+  Invalid,
+  InvalidCredentials,
+  InvalidInvitation,
+  InvalidPasskey,
+  InvalidRefreshToken,
+  InvalidSecondFactor,
+  KeyringConflict,
+  KeyringNotFound,
+  Later,
+  MethodNotAllowed,
+  NotFound,
+  PayloadTooLarge,
+  QuotaExceeded,
+  RateLimited,
+  Refusal,
+  type RefusalClass,
+  RequestTimeout,
+  SecondFactorRequired,
+  SignupsClosed,
+  StorageFull,
+  Tampered,
+  UidTaken,
+  Unauthorized,
+  Unavailable,
+  Unreachable,
+  UnsupportedMediaType,
+  VaultAlreadyExists,
+  VaultConflict,
+  VaultNotFound,
+  WrongServer,
 } from "../errors.js";
 import type { Call } from "./call.js";
 import { isObject, parse } from "./decoders.js";
@@ -24,14 +59,38 @@ import type { Answer } from "./http.js";
  */
 const CODES = new Map<string, RefusalClass>(
   [
-    Invalid, Unauthorized, InvalidCredentials, InvalidRefreshToken, SecondFactorRequired,
-    InvalidSecondFactor, InvalidPasskey, InsufficientScope,
-    AccountDisabled, SignupsClosed, InvalidInvitation, NotFound, VaultNotFound,
-    DocumentNotFound, KeyringNotFound, MethodNotAllowed,
-    EmailAlreadyExists, VaultAlreadyExists, UidTaken, ImportUnfinished,
-    BatchConflict, DocumentConflict, VaultConflict, KeyringConflict,
-    RequestTimeout, PayloadTooLarge, UnsupportedMediaType, RateLimited, StorageFull, QuotaExceeded,
-    Unavailable, InternalError,
+    Invalid,
+    Unauthorized,
+    InvalidCredentials,
+    InvalidRefreshToken,
+    SecondFactorRequired,
+    InvalidSecondFactor,
+    InvalidPasskey,
+    InsufficientScope,
+    AccountDisabled,
+    SignupsClosed,
+    InvalidInvitation,
+    NotFound,
+    VaultNotFound,
+    DocumentNotFound,
+    KeyringNotFound,
+    MethodNotAllowed,
+    EmailAlreadyExists,
+    VaultAlreadyExists,
+    UidTaken,
+    ImportUnfinished,
+    BatchConflict,
+    DocumentConflict,
+    VaultConflict,
+    KeyringConflict,
+    RequestTimeout,
+    PayloadTooLarge,
+    UnsupportedMediaType,
+    RateLimited,
+    StorageFull,
+    QuotaExceeded,
+    Unavailable,
+    InternalError,
   ].map((kind) => [codeOf(kind), kind]),
 );
 /** The class of a status, if the code in the body is unknown. */
@@ -55,7 +114,11 @@ const MAX_DEPTH = 4;
 
 /** The error for an error response. `size` is that of the request, in bytes. */
 export const refusal = (
-  answer: Answer, { refusals: expected = {}, kinds }: Call<unknown>, secrets: string[], url: string, size: number,
+  answer: Answer,
+  { refusals: expected = {}, kinds }: Call<unknown>,
+  secrets: string[],
+  url: string,
+  size: number,
 ): Refusal => {
   const { status } = answer;
   const found = faultOf(answer.body);
@@ -64,7 +127,7 @@ export const refusal = (
     const other = fromAnotherProgram(answer, url);
     if (other) return other;
   }
-  const code = String(found?.["code"]);
+  const code = String(found?.code);
   let kind = CODES.get(code) ?? kinds?.find((one) => codeOf(one) === code);
   if (!kind || !isPlausible(kind, status)) kind = expected[status] ?? BY_STATUS[status];
   if (!kind) {
@@ -76,7 +139,7 @@ export const refusal = (
     kind === RateLimited && retryAfter !== undefined
       ? `Too many attempts; the server asks to wait ${retryAfter.toLocaleString("en-US")} seconds.`
       : undefined;
-  const details = sanitised(found?.["details"], secrets);
+  const details = sanitised(found?.details, secrets);
   return build(kind, isObject(details) ? details : undefined, retryAfter, told);
 };
 
@@ -104,13 +167,16 @@ const fromAnotherProgram = (answer: Answer, url: string): Refusal | undefined =>
 };
 
 const tooLarge = (found: Details | undefined, size: number): Refusal => {
-  const limit = isObject(found?.["details"]) ? found["details"]["limit"] : undefined;
+  const limit = isObject(found?.details) ? found.details.limit : undefined;
   if (Number.isSafeInteger(limit)) {
     const told = `The request has ${grouped(size)} bytes, and this server takes at most ${grouped(Number(limit))}; store it in smaller parts.`;
     return new PayloadTooLarge(told, { size, limit });
   }
   const who = found ? "the server" : "a proxy before the server";
-  return new PayloadTooLarge(`The request has ${grouped(size)} bytes, which is more than ${who} takes; store it in smaller parts.`, { size });
+  return new PayloadTooLarge(
+    `The request has ${grouped(size)} bytes, which is more than ${who} takes; store it in smaller parts.`,
+    { size },
+  );
 };
 
 const grouped = (number: number): string => number.toLocaleString("en-US");
@@ -118,7 +184,7 @@ const grouped = (number: number): string => number.toLocaleString("en-US");
 const faultOf = (body: Uint8Array): Details | undefined => {
   try {
     const found = parse(body);
-    return isObject(found) && isObject(found["error"]) ? found["error"] : undefined;
+    return isObject(found) && isObject(found.error) ? found.error : undefined;
   } catch {
     return undefined;
   }
@@ -138,8 +204,10 @@ const isPlausible = ({ prototype }: RefusalClass, status: number): boolean => {
 const build = (kind: RefusalClass, details?: Details, retryAfter?: number, message?: string): Refusal => {
   const made: Refusal = Reflect.construct(Refusal, [message, details], kind);
   if (made instanceof Invalid) {
-    const fields = isObject(details?.["fields"]) ? details["fields"] : {};
-    const invalid = new Invalid(Object.fromEntries(Object.entries(fields).map(([name, why]) => [name, String(why ?? "")])));
+    const fields = isObject(details?.fields) ? details.fields : {};
+    const invalid = new Invalid(
+      Object.fromEntries(Object.entries(fields).map(([name, why]) => [name, String(why ?? "")])),
+    );
     said.add(invalid);
     return invalid;
   }

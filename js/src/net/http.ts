@@ -78,7 +78,12 @@ export const connect = (url: string, options: ConnectionOptions = {}): Connectio
   if (typeof timeout !== "number" || !(timeout > 0 && timeout < Infinity)) {
     throw new Invalid({ timeout: "must be a number of seconds above 0" });
   }
-  return { url: url.replace(/\/+$/, ""), host: hostname, timeout, fetch: options.fetch ?? ((...args) => fetch(...args)) };
+  return {
+    url: url.replace(/\/+$/, ""),
+    host: hostname,
+    timeout,
+    fetch: options.fetch ?? ((...args) => fetch(...args)),
+  };
 };
 
 /** A response of which only the head was read. It ends when the signal of its deadline does. */
@@ -107,11 +112,15 @@ export class Deadline {
 }
 
 /** Send a request, and read the head of its response. */
-export const open = async (connection: Connection, call: Call<unknown>, bearer: string | undefined): Promise<Opened> => {
+export const open = async (
+  connection: Connection,
+  call: Call<unknown>,
+  bearer: string | undefined,
+): Promise<Opened> => {
   const query = call.query?.length ? `?${new URLSearchParams(call.query)}` : "";
   const deadline = new Deadline();
   const headers: Record<string, string> = { accept: call.accept ?? "application/json", "accept-encoding": "identity" };
-  if (bearer !== undefined) headers["authorization"] = `Bearer ${bearer}`;
+  if (bearer !== undefined) headers.authorization = `Bearer ${bearer}`;
   if (call.keyringVersion !== undefined) headers["keyring-version"] = `${call.keyringVersion}`;
   if (typeof call.body === "string") headers["content-type"] = "application/json";
   const request = new Request(`${connection.url}${call.path}${query}`, {
@@ -206,7 +215,12 @@ const joined = (parts: Uint8Array[], length: number): Uint8Array => {
 };
 
 /** What an error of `fetch` means. A browser does not say why there is no response; other runtimes give codes. */
-const noResponse = async (error: unknown, { host }: Connection, deadline: Deadline, seconds: number): Promise<unknown> => {
+const noResponse = async (
+  error: unknown,
+  { host }: Connection,
+  deadline: Deadline,
+  seconds: number,
+): Promise<unknown> => {
   if (error instanceof WrongServer || error instanceof Tampered || error instanceof NoResponse) return error;
   if (deadline.signal.aborted) {
     const told = `The server ${host} did not answer within ${seconds} seconds; pass a longer timeout if it is slow.`;

@@ -221,7 +221,9 @@ export class Session {
   #refusal(call: Call<unknown>, answer: http.Answer): Refusal {
     const { url } = this.connection;
     if (answer.status < 300) return wrongServer(answer, url);
-    const secrets = [this.#access, this.#refresh, this.#key, ...(call.secrets ?? [])].filter((one) => one !== undefined);
+    const secrets = [this.#access, this.#refresh, this.#key, ...(call.secrets ?? [])].filter(
+      (one) => one !== undefined,
+    );
     return refusal(answer, call, secrets.filter(Boolean), url, sizeOf(call));
   }
 }

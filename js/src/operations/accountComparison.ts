@@ -3,7 +3,14 @@ import { AccountNotEmpty, Invalid, Tampered } from "../errors.js";
 import type { Bytes } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import type { AccountFile } from "./accountFile.js";
-import { AccountLines, type DocumentLine, type KeyringLine, type KeyringVersionLine, type Line, type RowLine } from "./accountLines.js";
+import {
+  AccountLines,
+  type DocumentLine,
+  type KeyringLine,
+  type KeyringVersionLine,
+  type Line,
+  type RowLine,
+} from "./accountLines.js";
 
 export const USED_SINCE =
   "The account of this file was moved to this server before, and has been changed there since. Log in to it; there is " +
@@ -36,7 +43,9 @@ export class Comparison {
     this.#ring = ring;
     this.#sealed = sealed;
     const { keyring } = file.lines;
-    this.#keyrings = new Map([...file.replaced, ...(keyring ? [keyring] : [])].map((one) => [one.version, one.keyring]));
+    this.#keyrings = new Map(
+      [...file.replaced, ...(keyring ? [keyring] : [])].map((one) => [one.version, one.keyring]),
+    );
   }
 
   /** Compare the next line of the server's. */
@@ -85,7 +94,11 @@ export class Comparison {
         this.#missing += 1;
         return;
       }
-      const isNewer = ours.kind === "vault" && theirs.kind === "vault" && theirs.uid === ours.uid && theirs.updatedAt > ours.updatedAt;
+      const isNewer =
+        ours.kind === "vault" &&
+        theirs.kind === "vault" &&
+        theirs.uid === ours.uid &&
+        theirs.updatedAt > ours.updatedAt;
       if (isNewer) throw new AccountNotEmpty(USED_SINCE);
       this.#skip(ours);
     }
@@ -102,5 +115,8 @@ const withoutContent = (line: DocumentLine): string => JSON.stringify({ ...line,
 
 /** Whether a deleted document is the same without the content that its deletion kept. */
 const isPurged = (ours: RowLine, theirs: RowLine): boolean =>
-  ours.kind === "document" && theirs.kind === "document" && ours.deletedAt !== null && theirs.data === null &&
+  ours.kind === "document" &&
+  theirs.kind === "document" &&
+  ours.deletedAt !== null &&
+  theirs.data === null &&
   withoutContent(ours) === withoutContent(theirs);

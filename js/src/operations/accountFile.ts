@@ -9,8 +9,17 @@ import { type Keyring, readHead } from "../format/keyring.js";
 import { sealName } from "../format/names.js";
 import { blobLineage, openPastBlob, type Row, verifyDocument } from "../format/seal.js";
 import {
-  AccountLines, type BlobLine, type DocumentLine, FORMAT, type HeaderLine, type KeyringLine, type KeyringVersionLine,
-  type Line, parsed, type VaultLine, type VersionLine,
+  AccountLines,
+  type BlobLine,
+  type DocumentLine,
+  FORMAT,
+  type HeaderLine,
+  type KeyringLine,
+  type KeyringVersionLine,
+  type Line,
+  parsed,
+  type VaultLine,
+  type VersionLine,
 } from "./accountLines.js";
 import { Scope } from "./documents.js";
 
@@ -18,7 +27,8 @@ const NO_KEYRING = "The file has no keyring: it is not of an account of this cli
 const CUT_OFF = "The file ends before its last line: it was cut off. Export the account again.";
 const DAMAGED = "The file is incomplete or damaged; export the account again.";
 const NO_EXPORT = "This is no file of exportAccount, or its beginning is damaged.";
-const PLAINTEXT = "This is a file of a plaintext export, which cannot be imported; to move an account, use a file of exportAccount.";
+const PLAINTEXT =
+  "This is a file of a plaintext export, which cannot be imported; to move an account, use a file of exportAccount.";
 const MISSING_VAULT = "The file lacks a vault that the account's directory has, and that nobody deleted.";
 const END = 10;
 
@@ -95,8 +105,8 @@ export class AccountFile {
     const fields = isObject(first) ? first : {};
     let said: string;
     if (this.lines.header) said = raw.at(-1) === END ? `${fault.message} ${DAMAGED}` : CUT_OFF;
-    else if (fields["format"] === FORMAT) return fault;
-    else said = fields["kind"] === undefined && typeof fields["vault"] === "string" ? PLAINTEXT : NO_EXPORT;
+    else if (fields.format === FORMAT) return fault;
+    else said = fields.kind === undefined && typeof fields.vault === "string" ? PLAINTEXT : NO_EXPORT;
     const made = refused(said);
     made.details = fault.details;
     return made;
@@ -167,7 +177,9 @@ class VaultRows {
     const entry = ring.entry(line.uid);
     if (!entry) return new VaultRows(line, undefined, []);
     const keys = await ring.vaultKeys(line.uid);
-    const names = entry.sealed ? await Promise.all(keys.keys.map((key) => sealName(keys, key, "vault", entry.name))) : [];
+    const names = entry.sealed
+      ? await Promise.all(keys.keys.map((key) => sealName(keys, key, "vault", entry.name)))
+      : [];
     const made = new VaultRows(line, new Scope(keys), names);
     if (line.data !== null) await made.#openBlob([line.name], { ...line, data: line.data });
     return made;
@@ -199,17 +211,39 @@ class VaultRows {
     const { data } = this.#line;
     let wanted = data === null || !this.#blobs.length ? undefined : blobLineage(data).parent;
     for (const blob of this.#blobs.reverse()) {
-      if (!wanted || !equal(await short(blob.data), wanted)) await this.#openBlob([...this.#names, blob.name ?? ""], blob);
+      if (!wanted || !equal(await short(blob.data), wanted))
+        await this.#openBlob([...this.#names, blob.name ?? ""], blob);
       wanted = blobLineage(blob.data).parent;
     }
   }
 
-  async #openBlob(names: readonly string[], { version, data, salt }: { version: number; data: string; salt: string | null }): Promise<void> {
+  async #openBlob(
+    names: readonly string[],
+    { version, data, salt }: { version: number; data: string; salt: string | null },
+  ): Promise<void> {
     if (this.scope?.vaultKeys) await openPastBlob(this.scope.vaultKeys, names, { uid: this.uid, version, data, salt });
   }
 }
 
 /** A line as the row of a document. */
-export const rowOf = ({ uid, vaultUid, collection, version, data, hmac, createdAt, updatedAt, deletedAt }: DocumentLine | VersionLine): Row => ({
-  uid, vaultUid, collection, version, data: data ?? "", hmac, createdAt, updatedAt, deletedAt,
+export const rowOf = ({
+  uid,
+  vaultUid,
+  collection,
+  version,
+  data,
+  hmac,
+  createdAt,
+  updatedAt,
+  deletedAt,
+}: DocumentLine | VersionLine): Row => ({
+  uid,
+  vaultUid,
+  collection,
+  version,
+  data: data ?? "",
+  hmac,
+  createdAt,
+  updatedAt,
+  deletedAt,
 });

@@ -103,10 +103,12 @@ interface Rule {
 }
 
 const integer = (least: number, says: string): Rule => ({
-  says, good: (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= MOST,
+  says,
+  good: (value) => Number.isInteger(value) && Number(value) >= least && Number(value) <= MOST,
 });
 const string = (says: string, good: (value: string) => boolean = () => true): Rule => ({
-  says, good: (value) => typeof value === "string" && value.isWellFormed() && good(value),
+  says,
+  good: (value) => typeof value === "string" && value.isWellFormed() && good(value),
 });
 const isBase64 = (value: string): boolean => /^[A-Za-z0-9+/_-]*={0,2}$/.test(value) && !/^=/.test(value);
 const isUid = (value: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value);
@@ -119,9 +121,15 @@ const name = string(
   "must be 1 to 255 characters without control characters",
   (value) => value !== "" && lengthOf(value) <= 255 && !hasControl(value),
 );
-const ciphertext = string("must be base64 or base64url ciphertext of 1 character or more", (value) => value !== "" && isBase64(value));
+const ciphertext = string(
+  "must be base64 or base64url ciphertext of 1 character or more",
+  (value) => value !== "" && isBase64(value),
+);
 const blob = string("must be a string of 1 character or more", (value) => value !== "");
-const salt = string("must be base64 or base64url, up to 1024 characters", (value) => value.length <= 1024 && isBase64(value));
+const salt = string(
+  "must be base64 or base64url, up to 1024 characters",
+  (value) => value.length <= 1024 && isBase64(value),
+);
 const hmac = string("must be a string of up to 1024 characters, or null", (value) => value.length <= 1024);
 const keyring = string(
   "must be base64 or base64url of 1 to 262144 characters",
@@ -136,9 +144,15 @@ const SHAPES: Readonly<Record<string, readonly [required: Fields, optional: Fiel
   header: [{ format: text, version: ordinal, id: uid, epoch: text, exportedAt: time, clock: time }, { kdf: object }],
   keyring: [{ keyring, version: ordinal, updatedAt: time }, {}],
   keyringVersion: [{ keyring, version: ordinal, updatedAt: time, replacedAt: time }, { kdf: object }],
-  vault: [{ uid, name, version: ordinal, createdAt: time, updatedAt: time }, { data: blob, salt }],
+  vault: [
+    { uid, name, version: ordinal, createdAt: time, updatedAt: time },
+    { data: blob, salt },
+  ],
   document: [ROW, { data: ciphertext, hmac, deletedAt: time, purgedAt: time }],
-  version: [{ ...ROW, data: ciphertext, replacedAt: time }, { hmac, deletedAt: time }],
+  version: [
+    { ...ROW, data: ciphertext, replacedAt: time },
+    { hmac, deletedAt: time },
+  ],
   blobVersion: [{ uid, version: ordinal, updatedAt: time, replacedAt: time, data: blob, salt }, { name }],
   trailer: [{ counts: object, sha256: text }, {}],
 };
@@ -158,14 +172,14 @@ function together(line: Line): Record<string, string> {
   };
   if (line.kind === "vault") {
     inOrder("createdAt", "updatedAt");
-    if (line.data !== null && line.salt === null) bad["salt"] = "is required together with data";
-    if (line.data === null && line.salt !== null) bad["data"] = "is required together with salt";
+    if (line.data !== null && line.salt === null) bad.salt = "is required together with data";
+    if (line.data === null && line.salt !== null) bad.data = "is required together with salt";
   } else if (line.kind === "document") {
     inOrder("createdAt", "deletedAt", "updatedAt");
     inOrder("deletedAt", "purgedAt");
     const purged = line.purgedAt !== null;
-    if (purged && line.deletedAt === null) bad["purgedAt"] = "is only for a document that is deleted";
-    if (purged === (line.data !== null)) bad["data"] = purged ? "must be absent where purgedAt is given" : "is required";
+    if (purged && line.deletedAt === null) bad.purgedAt = "is only for a document that is deleted";
+    if (purged === (line.data !== null)) bad.data = purged ? "must be absent where purgedAt is given" : "is required";
   } else if (line.kind === "version") inOrder("createdAt", "deletedAt", "updatedAt", "replacedAt");
   else if (line.kind !== "header" && line.kind !== "trailer") inOrder("updatedAt", "replacedAt");
   return bad;
@@ -194,7 +208,8 @@ function readLine(raw: Bytes): Line {
   for (const [field, { says, good }] of [...Object.entries(required), ...Object.entries(optional)]) {
     const value = given.get(field) ?? null;
     const isNeeded = Object.hasOwn(required, field);
-    if (value === null ? isNeeded : !good(value)) bad[field] = value === null && !given.has(field) ? "is required" : says;
+    if (value === null ? isNeeded : !good(value))
+      bad[field] = value === null && !given.has(field) ? "is required" : says;
     made[field] = /uid$/i.test(field) && typeof value === "string" ? value.toLowerCase() : value;
   }
   const line = made as unknown as Line;
@@ -232,7 +247,7 @@ export class AccountLines {
       this.#check(line);
     } catch (refusal) {
       if (!(refusal instanceof Invalid)) throw refusal;
-      throw badLine(this.number + 1, refusal.details?.["fields"] as Record<string, string>);
+      throw badLine(this.number + 1, refusal.details?.fields as Record<string, string>);
     }
     if (line.kind === "trailer") this.isWhole = true;
     else {
@@ -253,7 +268,8 @@ export class AccountLines {
     if (line.kind === "trailer") return this.#checkTrailer(line);
     if (line.kind === "keyring" || line.kind === "keyringVersion") this.#checkKeyring(line);
     else if (line.kind === "vault") {
-      if (line.updatedAt > this.header.clock) throw new Invalid({ updatedAt: "must not be after the clock of the header" });
+      if (line.updatedAt > this.header.clock)
+        throw new Invalid({ updatedAt: "must not be after the clock of the header" });
       this.#vault = line;
       this.#part = 0;
       this.#last = -1;
@@ -308,7 +324,9 @@ export class AccountLines {
 }
 
 function badLine(number: number, fields: Record<string, string>): Invalid {
-  const told = Object.entries(fields).map((one) => one.join(" ")).join("; ");
+  const told = Object.entries(fields)
+    .map((one) => one.join(" "))
+    .join("; ");
   const refusal = new Invalid(fields, `Line ${number} of the file is not valid: ${told}.`);
   refusal.details = { ...refusal.details, line: number };
   return refusal;

@@ -1,7 +1,18 @@
 // Moving an account to another server: its export into a file, and the import of such a file (docs/export.md).
 import {
-  AccountNotEmpty, EmailAlreadyExists, HistoryLeftOut, ImportUnfinished, InvalidCredentials, InvalidInvitation,
-  KeyringNotFound, Locked, type Refusal, RolledBack, SignupsClosed, Tampered, Unavailable,
+  AccountNotEmpty,
+  EmailAlreadyExists,
+  HistoryLeftOut,
+  ImportUnfinished,
+  InvalidCredentials,
+  InvalidInvitation,
+  KeyringNotFound,
+  Locked,
+  type Refusal,
+  RolledBack,
+  SignupsClosed,
+  Tampered,
+  Unavailable,
 } from "../errors.js";
 import * as account from "../format/account.js";
 import { type PasswordKeys, passwordKeys, spelledAuth } from "../format/derive.js";
@@ -81,7 +92,11 @@ export async function exportAccount(core: Core): Promise<Blob> {
 }
 
 /** Read the server's export line by line; `progress` is told the number of bytes that have arrived. */
-async function readExport(core: Core, take: (raw: Bytes) => Promise<Line>, progress?: (done: number) => void): Promise<void> {
+async function readExport(
+  core: Core,
+  take: (raw: Bytes) => Promise<Line>,
+  progress?: (done: number) => void,
+): Promise<void> {
   const stream = await openExport(core);
   let last: Line | undefined;
   try {
@@ -105,7 +120,10 @@ async function openExport(core: Core): Promise<Stream> {
 }
 
 /** What arrives, as long as it is quick enough. */
-async function* arriving(stream: Stream, progress?: (done: number) => void): AsyncGenerator<Uint8Array, void, undefined> {
+async function* arriving(
+  stream: Stream,
+  progress?: (done: number) => void,
+): AsyncGenerator<Uint8Array, void, undefined> {
   const began = Date.now();
   let received = 0;
   for (let piece = await stream.read(); piece; piece = await stream.read()) {
@@ -177,13 +195,20 @@ interface NewAccount extends account.Prepared {
  * server knows does not log in here, and the other way round.
  */
 export async function importAccount(
-  core: Core, source: Blob, email: string, password: string, options: ImportOptions = {},
+  core: Core,
+  source: Blob,
+  email: string,
+  password: string,
+  options: ImportOptions = {},
 ): Promise<User> {
   const { invitation, allowLessHistory = false, restart = false, progress } = options;
   const own = normalEmail(email);
   core.lock();
   const { size } = source;
-  const tell = (before: number) => (done: number): void => progress?.(before * size + Math.min(done, size), 3 * size);
+  const tell =
+    (before: number) =>
+    (done: number): void =>
+      progress?.(before * size + Math.min(done, size), 3 * size);
   const file = new AccountFile();
   const lines = linesOf(piecesOf(source, tell(0)));
   const descriptor = await openFile(file, lines, own, password);
@@ -216,7 +241,12 @@ async function* piecesOf(source: Blob, progress?: (done: number) => void): Async
 }
 
 /** Open the keyring of a file with the password; its descriptor. */
-async function openFile(file: AccountFile, lines: AsyncIterator<Bytes, void>, email: string, password: string): Promise<Descriptor> {
+async function openFile(
+  file: AccountFile,
+  lines: AsyncIterator<Bytes, void>,
+  email: string,
+  password: string,
+): Promise<Descriptor> {
   const line = await file.readHead(lines);
   const descriptor = readDescriptor(file.header.kdf);
   const keys = await passwordKeys(email, password, descriptor);
@@ -229,7 +259,12 @@ async function openFile(file: AccountFile, lines: AsyncIterator<Bytes, void>, em
 
 /** Register the account, or log in where that was done before; and store the keyring for the password there. */
 async function enter(
-  core: Core, email: string, password: string, invitation: string | undefined, ring: Keyring, old: Descriptor,
+  core: Core,
+  email: string,
+  password: string,
+  invitation: string | undefined,
+  ring: Keyring,
+  old: Descriptor,
 ): Promise<NewAccount> {
   const made = await account.changePassword(ring, email, password, old);
   const auth = spelledAuth(made.password.auth);
@@ -237,7 +272,14 @@ async function enter(
   let refused: Refusal | undefined;
   const opened = await core.session.sendOrDone(call).catch((refusal: unknown): SignedIn | undefined => {
     // An earlier attempt may have registered.
-    if (!(refusal instanceof EmailAlreadyExists || refusal instanceof InvalidInvitation || refusal instanceof SignupsClosed)) throw refusal;
+    if (
+      !(
+        refusal instanceof EmailAlreadyExists ||
+        refusal instanceof InvalidInvitation ||
+        refusal instanceof SignupsClosed
+      )
+    )
+      throw refusal;
     refused = refusal;
     return undefined;
   });
@@ -263,7 +305,12 @@ async function storeKeyring(core: Core, { ring: { version }, sealed, password }:
 }
 
 /** The keyring that an earlier attempt has stored; a new one for the same password where it came not so far. */
-async function storedKeyring(core: Core, ring: Keyring, password: PasswordKeys, descriptor: Descriptor): Promise<account.Prepared> {
+async function storedKeyring(
+  core: Core,
+  ring: Keyring,
+  password: PasswordKeys,
+  descriptor: Descriptor,
+): Promise<account.Prepared> {
   const stored = await core.session.send(getKeyring()).catch((refusal: unknown) => {
     if (!(refusal instanceof KeyringNotFound)) throw refusal;
     return undefined;
@@ -276,7 +323,8 @@ async function storedKeyring(core: Core, ring: Keyring, password: PasswordKeys, 
   const { keyring: sealed } = stored;
   if (!equal(readHead(sealed).account, ring.account)) throw new EmailAlreadyExists(TAKEN);
   const opened = await openWithPassword(sealed, password, descriptor);
-  if (!equal(opened.previous, ring.digest) || opened.version !== ring.version + 1) throw new AccountNotEmpty(USED_SINCE);
+  if (!equal(opened.previous, ring.digest) || opened.version !== ring.version + 1)
+    throw new AccountNotEmpty(USED_SINCE);
   return { password, descriptor, ring: opened, sealed };
 }
 
@@ -299,21 +347,31 @@ async function upload(core: Core, source: Blob, { auth }: PasswordKeys, restart:
 
 /** Compare what the server has with the file, row by row, and remember it; how much of the history is missing. */
 async function compare(
-  core: Core, source: Blob, file: AccountFile, { ring, sealed }: NewAccount, progress: (done: number) => void,
+  core: Core,
+  source: Blob,
+  file: AccountFile,
+  { ring, sealed }: NewAccount,
+  progress: (done: number) => void,
 ): Promise<number> {
   const scopes = new Map(
-    await Promise.all(file.ring.vaults.map(async ({ uid }) => [uid, new Scope(await file.ring.vaultKeys(uid))] as const)),
+    await Promise.all(
+      file.ring.vaults.map(async ({ uid }) => [uid, new Scope(await file.ring.vaultKeys(uid))] as const),
+    ),
   );
   const comparison = new Comparison(file, linesOf(piecesOf(source)), ring, sealed);
-  await readExport(core, async (raw) => {
-    const line = await comparison.take(raw);
-    const scope = line.kind === "document" ? scopes.get(line.vaultUid) : undefined;
-    if (line.kind !== "document" || !scope) return line;
-    const row = rowOf(line);
-    const { deleted } = await verifyDocument(await scope.key(row.collection), row);
-    core.device.record(row, core.device.mark(), deleted);
-    return line;
-  }, progress);
+  await readExport(
+    core,
+    async (raw) => {
+      const line = await comparison.take(raw);
+      const scope = line.kind === "document" ? scopes.get(line.vaultUid) : undefined;
+      if (line.kind !== "document" || !scope) return line;
+      const row = rowOf(line);
+      const { deleted } = await verifyDocument(await scope.key(row.collection), row);
+      core.device.record(row, core.device.mark(), deleted);
+      return line;
+    },
+    progress,
+  );
   const leftOut = await comparison.finish();
   progress(source.size);
   return leftOut;

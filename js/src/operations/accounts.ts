@@ -21,7 +21,11 @@ const LESS_WORK =
 
 /** Log in with the recovery key, and set a new password. */
 export async function recover(
-  core: Core, email: string, printed: string, password: string, source: FactorSource,
+  core: Core,
+  email: string,
+  printed: string,
+  password: string,
+  source: FactorSource,
 ): Promise<User> {
   const own = normalEmail(email);
   newPassword(password);
@@ -47,7 +51,11 @@ export async function recover(
  * person says that this is the case, so that the work of before is not taken for an attack.
  */
 export async function changePassword(
-  core: Core, old: string, next: string, source: FactorSource, restored: boolean,
+  core: Core,
+  old: string,
+  next: string,
+  source: FactorSource,
+  restored: boolean,
 ): Promise<void> {
   const { email, descriptor: known } = keyrings.unlocked(core);
   newPassword(next);
@@ -63,7 +71,12 @@ export async function changePassword(
 
 /** Set another password, with a secret that the server takes. */
 export function setPassword(
-  core: Core, email: string, secret: string, next: string, source: FactorSource, keys?: PasswordKeys,
+  core: Core,
+  email: string,
+  secret: string,
+  next: string,
+  source: FactorSource,
+  keys?: PasswordKeys,
 ): Promise<void> {
   const prepare = async (ring: Keyring, descriptor: Descriptor): Promise<account.Prepared> =>
     account.changePassword(await revealed(core, ring, keys), email, next, descriptor);

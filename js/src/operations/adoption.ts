@@ -31,7 +31,8 @@ export async function adopt(core: Core, email: string, password: string, next: s
   newPassword(next);
   if (next.normalize("NFC") === checkedText(password, "password").normalize("NFC"))
     throw new Invalid({ newPassword: "must be another one: the server knows this password" });
-  if (core.device.account(own)) // a password that only its owner knows must not be sent as typed
+  if (core.device.account(own))
+    // a password that only its owner knows must not be sent as typed
     throw new Invalid({ email: "is of an account that has keys; log in. The password was not sent" });
   core.lock();
   let user: User;

@@ -4,7 +4,14 @@
 // recognised by its proof, so nothing is written twice. If some operations of a batch are refused, these get their
 // errors and the others are sent again without them.
 import {
-  BatchConflict, DocumentConflict, DocumentNotFound, Invalid, KeyringConflict, PayloadTooLarge, type Refusal, Tampered,
+  BatchConflict,
+  DocumentConflict,
+  DocumentNotFound,
+  Invalid,
+  KeyringConflict,
+  PayloadTooLarge,
+  type Refusal,
+  Tampered,
   UidTaken,
 } from "../errors.js";
 import { toContent } from "../format/content.js";
@@ -17,7 +24,14 @@ import { batch as batchCall, type Operation } from "../net/requests/documents.js
 import { type Core, newUid } from "./core.js";
 import { readHistory } from "./descent.js";
 import {
-  checkedDocument, checkStored, type Document, get, recordWritten, type Scope, wireCollection, withCiphertext,
+  checkedDocument,
+  checkStored,
+  type Document,
+  get,
+  recordWritten,
+  type Scope,
+  wireCollection,
+  withCiphertext,
 } from "./documents.js";
 import { NO_NEWER, reload } from "./keyrings.js";
 import { encode } from "./valueTypes.js";
@@ -96,7 +110,8 @@ async function* each<T>(many: Many<T>): AsyncGenerator<T, void, undefined> {
 
 /** Other values in the place of those that were seen; with `raw`, as they are stored. */
 export async function* replacements(
-  changes: Many<readonly [Document<unknown>, unknown]>, raw = false,
+  changes: Many<readonly [Document<unknown>, unknown]>,
+  raw = false,
 ): AsyncGenerator<Item, void, undefined> {
   for await (const change of changes) {
     if (!Array.isArray(change) || change.length !== 2) {
@@ -113,7 +128,9 @@ export async function* deletions(wanted: Many<Document<unknown>>): AsyncGenerato
 }
 
 function existing(
-  given: unknown, kind: number, contentOf: (scope: Scope<unknown>) => Content | Promise<Content>,
+  given: unknown,
+  kind: number,
+  contentOf: (scope: Scope<unknown>) => Content | Promise<Content>,
 ): Item {
   const document = checkedDocument(given);
   const { uid, version: base, proof } = document;
@@ -290,7 +307,7 @@ export class BatchWrites<T> {
 /** The indexes of the items whose operations made the server refuse the batch. */
 function failedOf(batch: Write[], operations: Operation[][], { details }: BatchConflict): Set<number> {
   const owners = batch.flatMap((write, at) => (operations[at] ?? []).map(() => write.index));
-  const named: unknown = details?.["operations"];
+  const named: unknown = details?.operations;
   const failed = new Set<number>();
   for (const operation of Array.isArray(named) ? named : []) {
     const index: unknown = operation?.index;

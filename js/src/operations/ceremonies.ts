@@ -25,8 +25,13 @@ const creationOptions = object({
   excludeCredentials: credentials,
 });
 const requestOptions = object({ challenge: text, timeout: integer, rpId: text, allowCredentials: credentials });
-const maybe = <T>(read: Read<T>): Read<T | undefined> => (value) => (value == null ? undefined : read(value));
-const extensions = maybe(object({ prf: maybe(object({ enabled: (value) => value === true, results: maybe(object({ first: text })) })) }));
+const maybe =
+  <T>(read: Read<T>): Read<T | undefined> =>
+  (value) =>
+    value == null ? undefined : read(value);
+const extensions = maybe(
+  object({ prf: maybe(object({ enabled: (value) => value === true, results: maybe(object({ first: text })) })) }),
+);
 const registered = object({
   id: text,
   response: object({ clientDataJSON: text, attestationObject: text }),
@@ -95,7 +100,11 @@ export async function create(session: Session, authenticator: Authenticator, giv
 
 /** Use a passkey; with `unlock`, to open the account as well. `only` is the one that is meant, by its id. */
 export async function get(
-  session: Session, authenticator: Authenticator, given: unknown, unlock: boolean, only?: string,
+  session: Session,
+  authenticator: Authenticator,
+  given: unknown,
+  unlock: boolean,
+  only?: string,
 ): Promise<Asserted> {
   const options = requestOptions(given);
   const { rpId } = options;

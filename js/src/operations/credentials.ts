@@ -131,7 +131,9 @@ export const restore = (core: Core): Promise<void> =>
     const theirs = await getDescriptor(core, email, false);
     const [mine, head] = [readHead(sealed), readHead(stored.keyring)];
     const same =
-      equal(head.account, ring.account) && equal(head.slots, mine.slots) && head.generation === mine.generation &&
+      equal(head.account, ring.account) &&
+      equal(head.slots, mine.slots) &&
+      head.generation === mine.generation &&
       isSame(theirs, descriptor);
     if (!same) throw new CredentialsRolledBack();
     await requirePast(core, stored);

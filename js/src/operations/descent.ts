@@ -14,7 +14,12 @@ const MAX_HISTORY_PAGES = 1000; // of some thousand versions each
 /** Refuse a newer row that was made without knowing of the one that was seen; whether none can tell. */
 export async function requireDescent(core: Core, row: Row, known: KnownDocument): Promise<boolean> {
   const history = await readHistory(core, row.vaultUid, 0, row.uid);
-  const descent = await trace(link(row), known.link, history.map(([, one]) => one), readProof);
+  const descent = await trace(
+    link(row),
+    known.link,
+    history.map(([, one]) => one),
+    readProof,
+  );
   if (descent === "forked") throw new Tampered(FORKED);
   return descent === "gap";
 }

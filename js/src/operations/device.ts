@@ -140,7 +140,11 @@ export class Device {
   }
 
   /** Remember a vault, and these of its documents, as a restored server has them; a replica has compared them. */
-  replaceVault(uid: string, vault: Omit<KnownVault, "order">, documents: Map<string, Omit<KnownDocument, "order">>): void {
+  replaceVault(
+    uid: string,
+    vault: Omit<KnownVault, "order">,
+    documents: Map<string, Omit<KnownDocument, "order">>,
+  ): void {
     const order = ++this.#order;
     if (this.#vaults.has(uid)) this.#vaults.set(uid, { ...vault, order });
     const rows = this.#rows.get(uid);

@@ -1,6 +1,13 @@
 // Operations on documents: encrypted before they are sent, verified when they are received.
 import {
-  BatchConflict, DocumentConflict, DocumentNotFound, Invalid, Locked, RolledBack, Tampered, TypeMismatch,
+  BatchConflict,
+  DocumentConflict,
+  DocumentNotFound,
+  Invalid,
+  Locked,
+  RolledBack,
+  Tampered,
+  TypeMismatch,
 } from "../errors.js";
 import { toContent, toValue } from "../format/content.js";
 import { checkedUid, short } from "../format/encoding.js";
@@ -8,9 +15,7 @@ import { type CollectionKeys, newest, type VaultKeys } from "../format/keys.js";
 import { collectionKeys, isSealed, openName, plainName } from "../format/names.js";
 import { type Content, NOTHING } from "../format/padding.js";
 import { follows } from "../format/parents.js";
-import {
-  DELETION, DOCUMENT, type Opened, openDocument, readProof, sealContent, type Sealed,
-} from "../format/seal.js";
+import { DELETION, DOCUMENT, type Opened, openDocument, readProof, sealContent, type Sealed } from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import * as requests from "../net/requests/documents.js";
 import type { Core } from "./core.js";
@@ -76,7 +81,17 @@ export class Document<T = unknown> {
 /** What a document shows besides its value. */
 type Shown = Pick<
   Document,
-  "uid" | "vault" | "collection" | "version" | "createdAt" | "updatedAt" | "deleted" | "gap" | "purged" | "wire" | "proof"
+  | "uid"
+  | "vault"
+  | "collection"
+  | "version"
+  | "createdAt"
+  | "updatedAt"
+  | "deleted"
+  | "gap"
+  | "purged"
+  | "wire"
+  | "proof"
 >;
 
 /**
@@ -234,14 +249,20 @@ export async function get<T>(core: Core, scope: Scope<T>, uid: string, deleted =
 
 /** Another value in the place of the one that was seen. */
 export async function replace<T>(
-  core: Core, scope: Scope<T>, document: Document<unknown>, value: unknown,
+  core: Core,
+  scope: Scope<T>,
+  document: Document<unknown>,
+  value: unknown,
 ): Promise<Document<T>> {
   return replaceContent(core, scope, document, await encode(scope.type, value));
 }
 
 /** The same for content as it is stored. */
 export function replaceContent<T>(
-  core: Core, scope: Scope<T>, document: Document<unknown>, content: Content,
+  core: Core,
+  scope: Scope<T>,
+  document: Document<unknown>,
+  content: Content,
 ): Promise<Document<T>> {
   const sealOnce = once();
   return keyrings.withNewest(core, async () => {
@@ -294,7 +315,11 @@ export function remove<T>(core: Core, scope: Scope<T>, document: Document<unknow
 
 /** The deletion, if an attempt without a response has done it; otherwise throws the conflict. */
 async function explainConflict<T>(
-  core: Core, scope: Scope<T>, document: Document<unknown>, sealed: Sealed, refused: BatchConflict,
+  core: Core,
+  scope: Scope<T>,
+  document: Document<unknown>,
+  sealed: Sealed,
+  refused: BatchConflict,
 ): Promise<Document<T>> {
   const now = await get(core, scope, document.uid, true);
   const known = core.device.known(scope.vault, document.uid);
@@ -322,7 +347,13 @@ export const withCiphertext = (row: Row, sealed: Sealed): Row =>
 
 /** Refuse the response to a write unless it shows exactly what was written, and where. */
 export function checkStored(
-  row: Row, sealed: Sealed, vault: string, wire: string, uid: string, version: number, deleted = false,
+  row: Row,
+  sealed: Sealed,
+  vault: string,
+  wire: string,
+  uid: string,
+  version: number,
+  deleted = false,
 ): void {
   const isThere = row.vaultUid === vault && row.collection === wire && row.uid === uid && row.version === version;
   const isSame = row.data === sealed.data && row.hmac === sealed.hmac && (row.deletedAt !== null) === deleted;
@@ -331,7 +362,11 @@ export function checkStored(
 
 /** A row as a document, if it is believed; undefined if this device has meanwhile seen a newer one. */
 export async function openRow<T>(
-  core: Core, scope: Scope<T>, row: Row, mark: number, verified = verifyRow(core, scope, row),
+  core: Core,
+  scope: Scope<T>,
+  row: Row,
+  mark: number,
+  verified = verifyRow(core, scope, row),
 ): Promise<Document<T> | undefined> {
   const [keys, made] = await verified;
   let gap = false;
@@ -374,7 +409,12 @@ async function requireDescent(core: Core, row: Row, known: KnownDocument): Promi
 
 /** What was just written, as a document. Sealing has opened it again, so it is not decrypted a second time. */
 export async function recordWritten<T>(
-  core: Core, scope: Scope<T>, row: Row, content: Content, mark: number, deleted = false,
+  core: Core,
+  scope: Scope<T>,
+  row: Row,
+  content: Content,
+  mark: number,
+  deleted = false,
 ): Promise<Document<T>> {
   core.device.record(row, mark, deleted);
   return toDocument(scope, row, content, (await scope.key(row.collection)).name, deleted);
@@ -382,14 +422,25 @@ export async function recordWritten<T>(
 
 /** The document of a row that was verified. `name` is the plaintext name of its collection. */
 export async function toDocument<T>(
-  scope: Scope<T>, row: Row, content: Content, name: string, deleted: boolean, gap = false,
+  scope: Scope<T>,
+  row: Row,
+  content: Content,
+  name: string,
+  deleted: boolean,
+  gap = false,
 ): Promise<Document<T>> {
   return valueDocument(scope, row, toValue(content), name, deleted, gap, content.kind === NOTHING);
 }
 
 /** The same for a value that was read from its content. */
 export async function valueDocument<T>(
-  scope: Scope<T>, row: Omit<Row, "data">, raw: unknown, name: string, deleted = false, gap = false, purged = false,
+  scope: Scope<T>,
+  row: Omit<Row, "data">,
+  raw: unknown,
+  name: string,
+  deleted = false,
+  gap = false,
+  purged = false,
 ): Promise<Document<T>> {
   const typed = scope.type && !purged ? await decode(scope.type, raw) : undefined;
   const { vaultUid: vault, collection: wire, hmac } = row;

@@ -69,17 +69,20 @@ export function readCode(code: unknown): Factor {
 }
 
 function withoutTicket(refusal: Refusal): Refusal {
-  delete refusal.details?.["ticket"];
+  delete refusal.details?.ticket;
   return refusal;
 }
 
 /** Send a request; where the server asks for a second factor, again with one. */
-export const prove = <T>(
-  session: Session, source: FactorSource, send: (factor?: Factor) => Promise<T>,
-): Promise<T> => proven(session, source, send, source.made);
+export const prove = <T>(session: Session, source: FactorSource, send: (factor?: Factor) => Promise<T>): Promise<T> =>
+  proven(session, source, send, source.made);
 
 async function proven<T>(
-  session: Session, source: FactorSource, send: (factor?: Factor) => Promise<T>, first?: Factor, ticket?: string,
+  session: Session,
+  source: FactorSource,
+  send: (factor?: Factor) => Promise<T>,
+  first?: Factor,
+  ticket?: string,
 ): Promise<T> {
   let factor = first;
   for (let asked = ticket === undefined ? 0 : 1; ; asked += 1) {
@@ -94,8 +97,12 @@ async function proven<T>(
 }
 
 /** Finish a login whose password was right, with a second factor. */
-export async function finishLogin(session: Session, required: SecondFactorRequired, source: FactorSource): Promise<SignedIn> {
-  const ticket = required.details?.["ticket"];
+export async function finishLogin(
+  session: Session,
+  required: SecondFactorRequired,
+  source: FactorSource,
+): Promise<SignedIn> {
+  const ticket = required.details?.ticket;
   if (typeof ticket !== "string" || !ticket) throw new Tampered(NO_TICKET);
   const first = await source.answer(session, required, ticket);
   const send = (factor = first): Promise<SignedIn> => session.send(finishCall(ticket, factor));

@@ -15,7 +15,14 @@ import { Blob, putBlob, requireBlobDescent, toBlob } from "./blobs.js";
 import type { Core } from "./core.js";
 import { FORKED, historyRows } from "./descent.js";
 import {
-  type Document, get, replaceContent, type Scope, toDocument, verifyRow, wireCollection, WRONG_DOCUMENT,
+  type Document,
+  get,
+  replaceContent,
+  type Scope,
+  toDocument,
+  verifyRow,
+  wireCollection,
+  WRONG_DOCUMENT,
 } from "./documents.js";
 import { currentRow, type OpenVault, WRONG_VAULT } from "./vaults.js";
 
@@ -60,7 +67,10 @@ export async function getVersion<T>(core: Core, scope: Scope<T>, uid: string, ve
 
 /** The content of a version in the place of the current one, which must be the one that was seen. */
 export async function restore<T>(
-  core: Core, scope: Scope<T>, document: Document<unknown>, version: number,
+  core: Core,
+  scope: Scope<T>,
+  document: Document<unknown>,
+  version: number,
 ): Promise<Document<T>> {
   await wireCollection(scope, document);
   const old = await getVersion(core, scope, document.uid, version);
@@ -83,12 +93,15 @@ async function historyOf(core: Core, scope: Scope<unknown>, now: Document<unknow
   const rows = found.filter((row) => row.version <= now.version).sort((one, other) => other.version - one.version);
   requireOnce(rows);
   const [first] = rows;
-  if (first?.version === now.version) { // it was replaced after it was read
+  if (first?.version === now.version) {
+    // it was replaced after it was read
     if (first.hmac !== now.proof) throw new Tampered(TWICE);
     rows.shift();
   }
-  const linkOf = async (version: number, hmac: string | null): Promise<Link> =>
-    [(await noticeOf(core, scope, now, version, hmac)) ?? version, hmac ?? ""];
+  const linkOf = async (version: number, hmac: string | null): Promise<Link> => [
+    (await noticeOf(core, scope, now, version, hmac)) ?? version,
+    hmac ?? "",
+  ];
   const newest = await linkOf(now.version, now.proof);
   return { rows, links: await Promise.all(rows.map(({ version, hmac }) => linkOf(version, hmac))), newest };
 }
@@ -99,7 +112,11 @@ function requireOnce(versions: readonly { readonly version: number }[]): void {
 }
 
 async function noticeOf(
-  core: Core, scope: Scope<unknown>, now: Document<unknown>, version: number, hmac: string | null,
+  core: Core,
+  scope: Scope<unknown>,
+  now: Document<unknown>,
+  version: number,
+  hmac: string | null,
 ): Promise<number | null> {
   const keys = await (await scope.renewed(core)).key(now.wire);
   return noticeVersion(keys, now.wire, now.uid, version, hmac);
@@ -139,8 +156,6 @@ export async function getBlobVersion(core: Core, opened: OpenVault, version: num
 }
 
 /** The blob of a version in the place of the current one. */
-export async function restoreBlob(
-  core: Core, vault: OpenVault, version: number, after?: Blob<unknown>,
-): Promise<Blob> {
+export async function restoreBlob(core: Core, vault: OpenVault, version: number, after?: Blob<unknown>): Promise<Blob> {
   return putBlob(core, vault, (await getBlobVersion(core, vault, version)).raw, after);
 }

@@ -1,6 +1,13 @@
 // The keyring: opened, replaced with optimistic concurrency, and compared with what this device has seen of it.
 import {
-  Conflict, KeyringConflict, Locked, MethodNotAllowed, NotFound, RolledBack, Tampered, WrongServer,
+  Conflict,
+  KeyringConflict,
+  Locked,
+  MethodNotAllowed,
+  NotFound,
+  RolledBack,
+  Tampered,
+  WrongServer,
 } from "../errors.js";
 import { type Descriptor, FLOOR, readDescriptor } from "../format/descriptor.js";
 import { equal, fromUrl, must } from "../format/encoding.js";
@@ -70,7 +77,11 @@ export async function getDescriptor(core: Core, email: string, check = true): Pr
 
 /** Open a keyring that the server has sent, and go on with it unless something speaks against it. */
 export async function openStored(
-  core: Core, email: string, descriptor: Descriptor, stored: StoredKeyring, open: Open,
+  core: Core,
+  email: string,
+  descriptor: Descriptor,
+  stored: StoredKeyring,
+  open: Open,
 ): Promise<void> {
   const ring = await open(stored.keyring);
   must(ring.version === stored.version, "The server calls a keyring by another version than its own.");
@@ -118,7 +129,11 @@ export async function withNewest<T>(core: Core, write: () => Promise<T>): Promis
 
 /** Go on with this keyring, and remember it; refused where this device has seen another or a newer one. */
 export async function use(
-  core: Core, email: string, ring: Keyring, sealed: string, descriptor: Descriptor,
+  core: Core,
+  email: string,
+  ring: Keyring,
+  sealed: string,
+  descriptor: Descriptor,
 ): Promise<void> {
   await core.device.recordAccount(email, ring, descriptor);
   const isNew = sealed !== core.sealed;
@@ -129,7 +144,10 @@ export async function use(
 
 /** Refuse a keyring that is not the one that the server was given. */
 export function requireStored(stored: StoredKeyring, sealed: string, version: number): void {
-  must(stored.keyring === sealed && stored.version === version, "The server did not keep the keyring that it was given.");
+  must(
+    stored.keyring === sealed && stored.version === version,
+    "The server did not keep the keyring that it was given.",
+  );
 }
 
 /** Update the keyring with optimistic concurrency; `change` gives undefined if there is nothing to change. */

@@ -13,7 +13,12 @@ const TARGET_BYTES = 4 << 20; // bytes that a page should have
 
 /** Refuse a page that does not match its request or is out of order; the timestamp that it ends at. */
 export function checkPage(
-  page: Page, vault: string, collection: string | undefined, since: number, limit: number, deleted: boolean,
+  page: Page,
+  vault: string,
+  collection: string | undefined,
+  since: number,
+  limit: number,
+  deleted: boolean,
 ): number {
   const { documents } = page;
   if (documents.length > limit) throw new Tampered(ORDER);
@@ -132,8 +137,7 @@ export class Listing<T> {
         if (this.#given.get(row.uid) === row.version) this.#seen.set(row.uid, row.version);
         continue;
       }
-      const document =
-        (await openRow(core, scope, row, mark, opened)) ?? (await get(core, scope, row.uid, true));
+      const document = (await openRow(core, scope, row, mark, opened)) ?? (await get(core, scope, row.uid, true));
       const isLeftOut = this.#since === undefined && (document.deleted !== this.#trash || this.#seen.has(row.uid));
       this.#seen.set(row.uid, row.version);
       if (!isLeftOut) found.push(document);

@@ -1,6 +1,12 @@
 // Register, log in, log out: what every program does.
 import {
-  InvalidCredentials, InvalidRefreshToken, Locked, MethodNotAllowed, NotFound, SecondFactorRequired, Tampered,
+  InvalidCredentials,
+  InvalidRefreshToken,
+  Locked,
+  MethodNotAllowed,
+  NotFound,
+  SecondFactorRequired,
+  Tampered,
   Unauthorized,
 } from "../errors.js";
 import * as account from "../format/account.js";

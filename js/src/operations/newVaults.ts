@@ -46,7 +46,9 @@ export async function addVault(core: Core, { uid, name, sealed, secrets }: NewVa
       });
       continue;
     }
-    await keyrings.update(core, (ring) => (ring.entry(uid)?.made === false ? ring.withEntry(uid, { made: true }) : undefined));
+    await keyrings.update(core, (ring) =>
+      ring.entry(uid)?.made === false ? ring.withEntry(uid, { made: true }) : undefined,
+    );
   }
   const entry = now();
   return entry && openEntry(core, entry);

@@ -52,23 +52,40 @@ export interface NewPasskey {
 export async function listPasskeys(core: Core): Promise<ListedPasskey[]> {
   await keyrings.reload(core);
   const { passkeys } = await core.session.send(requests.list());
-  const opening = new Map(core.keyring().passkeys().map((one) => [`${one.rpId} ${toUrl(one.credential)}`, one]));
+  const opening = new Map(
+    core
+      .keyring()
+      .passkeys()
+      .map((one) => [`${one.rpId} ${toUrl(one.credential)}`, one]),
+  );
   const rpId = core.session.connection.host;
   const listed = passkeys.map(({ uid, name, credentialId, createdAt, lastUsedAt }): ListedPasskey => {
     const unlocks = opening.delete(`${rpId} ${credentialId}`);
     return { uid, name, rpId, credentialId, unlocks, createdAt, lastUsedAt };
   });
-  const others = [...opening].sort(([one], [other]) => (one < other ? -1 : 1)).map(
-    ([, one]): ListedPasskey => ({
-      uid: null, name: "", rpId: one.rpId, credentialId: toUrl(one.credential), unlocks: true, createdAt: null, lastUsedAt: null,
-    }),
-  );
+  const others = [...opening]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(
+      ([, one]): ListedPasskey => ({
+        uid: null,
+        name: "",
+        rpId: one.rpId,
+        credentialId: toUrl(one.credential),
+        unlocks: true,
+        createdAt: null,
+        lastUsedAt: null,
+      }),
+    );
   return [...listed, ...others];
 }
 
 /** Make a passkey, and register it: it logs in, and is a second factor. */
 export async function add(
-  core: Core, name: string, password: string, authenticator: Authenticator, source: FactorSource,
+  core: Core,
+  name: string,
+  password: string,
+  authenticator: Authenticator,
+  source: FactorSource,
 ): Promise<NewPasskey> {
   const called = checkedText(name, "name");
   const keys = await credentials.checkedPassword(core, password);
@@ -80,13 +97,24 @@ export async function add(
   if (passkey.credentialId !== made.credentialId)
     throw new Tampered("The server registered another passkey than the one that it was given.");
   const { uid, credentialId, createdAt } = passkey;
-  const listed = { uid, name: passkey.name, rpId: made.rpId, credentialId, unlocks: false, createdAt, lastUsedAt: null };
+  const listed = {
+    uid,
+    name: passkey.name,
+    rpId: made.rpId,
+    credentialId,
+    unlocks: false,
+    createdAt,
+    lastUsedAt: null,
+  };
   return { passkey: listed, hasPrf: made.prf, recoveryCodes };
 }
 
 /** Let a registered passkey open the account, too. Its own assertion is the second factor of that. */
 export async function enableUnlock(
-  core: Core, passkey: ListedPasskey, password: string, authenticator: Authenticator,
+  core: Core,
+  passkey: ListedPasskey,
+  password: string,
+  authenticator: Authenticator,
 ): Promise<void> {
   uidOf(passkey);
   const keys = await credentials.checkedPassword(core, password);
@@ -101,7 +129,10 @@ export async function enableUnlock(
 
 /** Let a passkey open the account no more. What it could open before, it can open still. */
 export async function disableUnlock(
-  core: Core, passkey: ListedPasskey, password: string, source: FactorSource,
+  core: Core,
+  passkey: ListedPasskey,
+  password: string,
+  source: FactorSource,
 ): Promise<void> {
   await removeSlot(core, passkey, await credentials.checkedPassword(core, password), source);
 }
@@ -119,7 +150,10 @@ export async function rename(core: Core, passkey: ListedPasskey, name: string): 
 
 /** Delete a passkey: it neither opens the account nor logs in. */
 export async function remove(
-  core: Core, passkey: ListedPasskey, password: string, source: FactorSource,
+  core: Core,
+  passkey: ListedPasskey,
+  password: string,
+  source: FactorSource,
 ): Promise<void> {
   const keys = await credentials.checkedPassword(core, password);
   await removeSlot(core, passkey, keys, source);

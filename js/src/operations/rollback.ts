@@ -9,7 +9,8 @@ import type { Keyring } from "../format/keyring.js";
 import type { Row } from "../format/seal.js";
 
 export const OLDER_KEYRING = "The server sent an older keyring than this device has seen.";
-export const TWO_KEYRINGS = "The server shows a keyring that was made without knowing of the one that this device has seen.";
+export const TWO_KEYRINGS =
+  "The server shows a keyring that was made without knowing of the one that this device has seen.";
 export const OLD_KEYS = "The server shows a newer keyring that was made without the keys that this device has seen.";
 export const TWO_CONTENTS = "The server shows two contents for one version; one of them was withheld from this device.";
 
@@ -57,7 +58,9 @@ export function isGap(keyring: Keyring, version: number, seen: Uint8Array): bool
 
 /** What to remember after a keyring that was opened. Another account's, or an older one, is refused. */
 export async function nextAccount(
-  seen: SeenAccount | null, keyring: Keyring, { memory, passes }: Descriptor,
+  seen: SeenAccount | null,
+  keyring: Keyring,
+  { memory, passes }: Descriptor,
 ): Promise<SeenAccount> {
   const identities = await keyring.identityChecks();
   const now: SeenAccount = {

@@ -29,7 +29,11 @@ export type Progress = (done: number, total: number) => void;
  * A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys.
  */
 export async function rotateKeys(
-  core: Core, password: string, next: string | undefined, progress: Progress | undefined, source: FactorSource,
+  core: Core,
+  password: string,
+  next: string | undefined,
+  progress: Progress | undefined,
+  source: FactorSource,
 ): Promise<string | undefined> {
   if (next !== undefined) newPassword(next);
   const keys = await checkedPassword(core, password);
@@ -78,7 +82,14 @@ async function resealAll(core: Core, opened: readonly OpenVault[], progress?: Pr
       const page = await listing.page();
       const old = page.filter(({ proof }) => readProof(proof).generation !== newest(keys).generation);
       report(page.length - old.length);
-      const writes = new BatchWrites(core, scope, replacements(old.map((one) => [one, one.raw] as const), true));
+      const writes = new BatchWrites(
+        core,
+        scope,
+        replacements(
+          old.map((one) => [one, one.raw] as const),
+          true,
+        ),
+      );
       while (writes.more) {
         const results = await writes.page();
         for (const result of results) if (result.error) await retry(core, scope, result);

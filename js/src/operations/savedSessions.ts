@@ -139,7 +139,9 @@ function contentsOf(core: Core, url: string, access: string, refresh: string): C
 }
 
 async function sealedRecord(
-  place: SessionPlace, { id, sealing, account }: Omit<SessionRecord, "sealed">, contents: Contents,
+  place: SessionPlace,
+  { id, sealing, account }: Omit<SessionRecord, "sealed">,
+  contents: Contents,
 ): Promise<SessionRecord> {
   const plain = text(JSON.stringify(contents));
   const key = await kept(place, sealing).key();
@@ -184,7 +186,10 @@ export async function save(core: Core, place: SessionPlace): Promise<void> {
 }
 
 /** A session that was saved, verified; `email` is the account that it must be of. */
-export async function open(place: SessionPlace, email?: string): Promise<{ url: string; use: (core: Core) => Promise<void> }> {
+export async function open(
+  place: SessionPlace,
+  email?: string,
+): Promise<{ url: string; use: (core: Core) => Promise<void> }> {
   const record = await place.read();
   if (!record) throw new Locked("There is no saved session here; log in.");
   const contents = await opened(place, record);

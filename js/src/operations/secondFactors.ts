@@ -12,7 +12,10 @@ import { type FactorSource, prove, readCode } from "./factors.js";
 export const status = (core: Core): Promise<SecondFactors> => core.session.send(requests.status());
 
 async function withPassword<T>(
-  core: Core, password: string, source: FactorSource, call: (auth: string, factor?: Factor) => Call<T>,
+  core: Core,
+  password: string,
+  source: FactorSource,
+  call: (auth: string, factor?: Factor) => Call<T>,
 ): Promise<T | undefined> {
   const { auth } = await checkedPassword(core, password);
   return prove(core.session, source, (factor) => core.session.sendOrDone(call(spelledAuth(auth), factor)));

@@ -9,7 +9,8 @@ const STORE = "sessions";
 const done = <T>(request: IDBRequest<T>): Promise<T> =>
   new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
-    request.onerror = () => reject(new Invalid({ session: `cannot be kept here: ${request.error?.name ?? "unknown error"}` }));
+    request.onerror = () =>
+      reject(new Invalid({ session: `cannot be kept here: ${request.error?.name ?? "unknown error"}` }));
   });
 
 /** Run something on the store; what it writes is on disk when this returns. */
@@ -21,7 +22,8 @@ async function within<T>(mode: IDBTransactionMode, task: (store: IDBObjectStore)
     const transaction = database.transaction(STORE, mode, { durability: "strict" });
     const ended = new Promise<void>((resolve, reject) => {
       transaction.oncomplete = () => resolve();
-      transaction.onabort = () => reject(new Invalid({ session: "cannot be kept here: the storage is full, or closed" }));
+      transaction.onabort = () =>
+        reject(new Invalid({ session: "cannot be kept here: the storage is full, or closed" }));
     });
     const [result] = await Promise.all([done(task(transaction.objectStore(STORE))), ended]);
     return result;

@@ -11,7 +11,8 @@ const TURN = 60_000; // milliseconds to wait for another program that refreshes 
 const PAUSE = 20;
 const isWindows = process.platform === "win32";
 
-const codeOf = (fault: unknown): string => (fault instanceof Error && "code" in fault ? String(fault.code) : "unknown error");
+const codeOf = (fault: unknown): string =>
+  fault instanceof Error && "code" in fault ? String(fault.code) : "unknown error";
 const wrong = (why: string, path: string): Invalid => new Invalid({ path: `${why}: ${basename(path)}` });
 
 /** Refuse a folder in which others could replace the file. */
@@ -34,7 +35,9 @@ async function openOwn(path: string): Promise<FileHandle | undefined> {
   } catch (fault) {
     const code = codeOf(fault);
     if (code === "ENOENT") return undefined;
-    throw code === "ELOOP" ? wrong("is a symbolic link; name the file itself", path) : wrong(`cannot be opened (${code})`, path);
+    throw code === "ELOOP"
+      ? wrong("is a symbolic link; name the file itself", path)
+      : wrong(`cannot be opened (${code})`, path);
   }
   const found = await file.stat();
   const mode = found.mode & 0o777;
@@ -62,7 +65,7 @@ async function read(path: string): Promise<SessionRecord | undefined> {
     await file.close();
   }
   const found = parsed(raw.toString("utf-8"));
-  if (found?.["format"] !== FORMAT) throw wrong("is not a session file, or was cut off; it was not changed", path);
+  if (found?.format !== FORMAT) throw wrong("is not a session file, or was cut off; it was not changed", path);
   const { id, sealing, account, sealed } = found;
   if (typeof id !== "string" || typeof sealed !== "string" || !isObject(sealing) || !isObject(account))
     throw wrong("is damaged, or was changed", path);

@@ -24,7 +24,10 @@ export interface TokenOptions {
 
 /** An API key that reaches a vault, together with the key that opens it. */
 export async function vaultToken(
-  core: Core, name: string, opened: vaults.OpenVault, options: TokenOptions = {},
+  core: Core,
+  name: string,
+  opened: vaults.OpenVault,
+  options: TokenOptions = {},
 ): Promise<string> {
   const { uid, name: called, sealed } = await vaults.renewed(core, opened);
   const keys = core.keyring().secrets(uid);
@@ -33,19 +36,31 @@ export async function vaultToken(
 
 /** An API key that reaches one collection, together with the key that opens it. */
 export async function collectionToken(
-  core: Core, name: string, opened: Scope<unknown>, options: TokenOptions = {},
+  core: Core,
+  name: string,
+  opened: Scope<unknown>,
+  options: TokenOptions = {},
 ): Promise<string> {
   const scope = await opened.renewed(core);
   const { name: called, wires } = await scope.writeKeys();
-  const keys = core.keyring().secrets(scope.vault).map(
-    async ([generation, key]): Promise<Generation> => [generation, await collectionSecret(await key.key(), called)],
-  );
+  const keys = core
+    .keyring()
+    .secrets(scope.vault)
+    .map(
+      async ([generation, key]): Promise<Generation> => [generation, await collectionSecret(await key.key(), called)],
+    );
   return make(core, name, scope.vault, called, SCOPES.collection, await Promise.all(keys), wires, options);
 }
 
 async function make(
-  core: Core, name: string, vault: string, called: string, scope: number, keys: readonly Generation[],
-  collections: readonly string[], options: TokenOptions,
+  core: Core,
+  name: string,
+  vault: string,
+  called: string,
+  scope: number,
+  keys: readonly Generation[],
+  collections: readonly string[],
+  options: TokenOptions,
 ): Promise<string> {
   const { account } = core.keyring();
   const scopes = { vaultUids: [vault], ...(collections.length && { collections }), ...options };
@@ -83,7 +98,10 @@ export async function tokenVault(core: Core, wire: string): Promise<vaults.OpenV
 
 /** Open a vault by its name, or the one of the token. */
 export async function openVault(
-  core: Core, name: string | undefined, create: boolean, sealed: boolean,
+  core: Core,
+  name: string | undefined,
+  create: boolean,
+  sealed: boolean,
 ): Promise<vaults.OpenVault> {
   if (!core.token) {
     if (name === undefined) throw new Invalid({ name: "is required" });

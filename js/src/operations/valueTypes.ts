@@ -4,7 +4,14 @@ import { toContent, toValue } from "../format/content.js";
 import type { Content } from "../format/padding.js";
 
 /** A value that can be stored: JSON or bytes. */
-export type Value = null | boolean | number | string | Uint8Array | readonly Value[] | { readonly [name: string]: Value };
+export type Value =
+  | null
+  | boolean
+  | number
+  | string
+  | Uint8Array
+  | readonly Value[]
+  | { readonly [name: string]: Value };
 
 /** What any validator of Standard Schema has (standardschema.dev), as far as it is used here. */
 export interface StandardSchema<T> {
@@ -16,7 +23,9 @@ export interface StandardSchema<T> {
 }
 
 /** What a validator of Standard Schema answers. */
-export type SchemaResult<T> = { readonly value: T; readonly issues?: undefined } | { readonly issues: readonly object[] };
+export type SchemaResult<T> =
+  | { readonly value: T; readonly issues?: undefined }
+  | { readonly issues: readonly object[] };
 
 /**
  * The type of the values of a collection: a function that reads them, or a validator of Standard Schema.

@@ -43,7 +43,9 @@ export async function openVault(core: Core, name: string, create: boolean, seale
     }
   }
   const { uid } = found;
-  await keyrings.update(core, (ring) => (ring.entry(uid)?.made === false ? ring.withEntry(uid, { made: true }) : undefined));
+  await keyrings.update(core, (ring) =>
+    ring.entry(uid)?.made === false ? ring.withEntry(uid, { made: true }) : undefined,
+  );
   return found;
 }
 
@@ -113,7 +115,10 @@ export const openEntry = async (core: Core, entry: VaultEntry): Promise<OpenVaul
   openVaultWith(await core.keyring().vaultKeys(entry.uid), entry);
 
 /** A vault with these keys, under this name. */
-export async function openVaultWith(keys: VaultKeys, { uid, name, sealed }: Pick<VaultEntry, "uid" | "name" | "sealed">): Promise<OpenVault> {
+export async function openVaultWith(
+  keys: VaultKeys,
+  { uid, name, sealed }: Pick<VaultEntry, "uid" | "name" | "sealed">,
+): Promise<OpenVault> {
   const wires = sealed ? await Promise.all(keys.keys.map((key) => sealName(keys, key, "vault", name))) : [name];
   return { uid, name, wire: wires.at(-1) ?? name, sealed, keys, wires: wires.reverse() };
 }

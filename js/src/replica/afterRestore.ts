@@ -33,7 +33,10 @@ export async function reconcileVault(local: Local, scope: Scope, record: VaultRe
   await local.store.transaction(async (tables) => {
     const forgotten = (await tables.heads(vault)).filter(({ uid }) => !seen.has(uid));
     for (const { uid } of forgotten) await queueForgotten(tables, scope, uid);
-    await tables.forgetTimes(vault, forgotten.map(({ uid }) => uid));
+    await tables.forgetTimes(
+      vault,
+      forgotten.map(({ uid }) => uid),
+    );
     await tables.putVault({ ...record, cursor: Math.max(cursor, record.clock), start: null });
   });
   return came;
@@ -46,8 +49,16 @@ export async function heldRows(scope: Scope, rows: readonly Row[]): Promise<Row[
 }
 
 /** Lay rows of the server beside those that are here; how many were new. */
-export async function compareRows(local: Local, scope: Scope, rows: readonly Row[], history = new incoming.History()): Promise<number> {
-  const heads = await local.store.headsOf(scope.vault, rows.map(({ uid }) => uid));
+export async function compareRows(
+  local: Local,
+  scope: Scope,
+  rows: readonly Row[],
+  history = new incoming.History(),
+): Promise<number> {
+  const heads = await local.store.headsOf(
+    scope.vault,
+    rows.map(({ uid }) => uid),
+  );
   const traced = await incoming.descents(local, scope, rows, heads, 0, history);
   const stored = await incoming.storedBefore(local, scope, rows);
   const checked = await incoming.verified(scope, rows);
@@ -62,7 +73,13 @@ export async function compareRows(local: Local, scope: Scope, rows: readonly Row
 
 /** Lay a row of the server beside the one that is here. */
 async function compare(
-  local: Local, tables: Tables, scope: Scope, row: Row, { deleted }: Verified, descent: Descent | undefined, stored: Row | undefined,
+  local: Local,
+  tables: Tables,
+  scope: Scope,
+  row: Row,
+  { deleted }: Verified,
+  descent: Descent | undefined,
+  stored: Row | undefined,
 ): Promise<boolean> {
   const { vault } = scope;
   const { uid, version, hmac } = row;
@@ -119,7 +136,15 @@ export async function updateDevice({ store, core: { device }, epochs }: Local): 
       const [row, head, entry] = [await store.row(uid, key), await store.head(uid, key), await store.entry(uid, key)];
       if (!row || Math.max(row.version, entry?.floor ?? 0) < known.version) continue;
       const { version, collection, createdAt, updatedAt } = row;
-      compared.set(key, { version, proof: row.hmac ?? "", link: link(row), collection, createdAt, updatedAt, deleted: head?.deleted ?? false });
+      compared.set(key, {
+        version,
+        proof: row.hmac ?? "",
+        link: link(row),
+        collection,
+        createdAt,
+        updatedAt,
+        deleted: head?.deleted ?? false,
+      });
     }
     device.replaceVault(uid, { version: vault.version, clock: vault.clock, data: vault.data, epoch }, compared);
   }

@@ -16,7 +16,10 @@ import type { VaultRecord } from "./records.js";
  * What a restored server has forgotten is sent again.
  */
 export async function reconcileBlob(
-  { core, store }: Local, { vaultKeys }: Scope, record: VaultRecord | undefined, row: VaultRow,
+  { core, store }: Local,
+  { vaultKeys }: Scope,
+  record: VaultRecord | undefined,
+  row: VaultRow,
 ): Promise<[VaultRow, number]> {
   if (!vaultKeys) return [row, 0];
   if (row.data !== null) await openBlob(vaultKeys, row.name, row);
@@ -29,7 +32,8 @@ export async function reconcileBlob(
     await store.transaction((tables) => tables.dropBlobAside(row.uid)); // the server has it again
     return [row, 0];
   }
-  if (row.version > version && row.data !== null && (await blobDescent(core, row, [version, data])) !== "forked") return [row, 0];
+  if (row.version > version && row.data !== null && (await blobDescent(core, row, [version, data])) !== "forked")
+    return [row, 0];
   const aside = async (): Promise<[VaultRow, number]> => {
     await store.transaction((tables) => tables.putBlobAside(record));
     return [row, 0];

@@ -30,7 +30,8 @@ export class Conflict {
 
   /** Made by a replica. */
   constructor(inside: Inside, base: Document | undefined, mine: Document, theirs: Document) {
-    const { entry, row } = (this.#inside = inside);
+    this.#inside = inside;
+    const { entry, row } = inside;
     this.uid = entry.uid;
     this.vault = entry.vault;
     this.collection = theirs.collection;
@@ -44,7 +45,9 @@ export class Conflict {
   async resolve(how: Resolver): Promise<void> {
     const resolution: unknown = await checkedResolver(how)(this);
     if (!(resolution instanceof Resolution)) {
-      throw new Invalid({ resolver: `must return what keepMine(conflict) returns, or merged(value), not ${typeof resolution}` });
+      throw new Invalid({
+        resolver: `must return what keepMine(conflict) returns, or merged(value), not ${typeof resolution}`,
+      });
     }
     const { local, scope, entry, row } = this.#inside;
     await local.store.transaction(async (tables) => {
@@ -129,7 +132,13 @@ export async function undecidedConflicts(local: Local, scopes: ReadonlyMap<strin
 }
 
 async function apply(
-  local: Local, tables: Tables, scope: Scope, entry: Entry, row: Row, resolution: Resolution, mine: Document,
+  local: Local,
+  tables: Tables,
+  scope: Scope,
+  entry: Entry,
+  row: Row,
+  resolution: Resolution,
+  mine: Document,
 ): Promise<void> {
   if (resolution.kind === "mine") return rebase(local, tables, scope, entry, row);
   if (resolution.kind === "merged") {

@@ -19,20 +19,29 @@ export type KeptContent = readonly [uid: string, version: number, wire: string, 
 
 /** Whether a content is that of a row. */
 export const isContentOf = ([uid, version, wire, proof]: KeptContent, head: Head): boolean =>
-  uid === head.uid && version === head.version && wire === head.collection && proof === head.hmac && head.deletedAt === null;
+  uid === head.uid &&
+  version === head.version &&
+  wire === head.collection &&
+  proof === head.hmac &&
+  head.deletedAt === null;
 
 /** Where the contents of a place are kept: those of one collection by its name on the wire, those of all apart. */
 export const placeOf = async (scope: Scope<unknown>): Promise<string> => (await scope.own())?.wires[0] ?? "";
 
 /** The key that contents are sealed with, and the generation of the identity that it is from. */
-export const contentsKey = (ring: Keyring): Promise<[generation: number, key: Key]> => identityKey(ring, "replica-contents");
+export const contentsKey = (ring: Keyring): Promise<[generation: number, key: Key]> =>
+  identityKey(ring, "replica-contents");
 
 /** What the box of a record is sealed for. */
 export const contentsLabel = (ring: Keyring, { vault, uid }: Pick<ContentsRecord, "vault" | "uid">): Bytes =>
   items("replica-contents", ring.account, vault, uid);
 
 /** The contents that are kept of a place, box by box. One that does not open is left out: its documents are opened from their rows. */
-export async function keptContents(tables: Tables, ring: Keyring, scope: Scope<unknown>): Promise<Promise<readonly KeptContent[]>[]> {
+export async function keptContents(
+  tables: Tables,
+  ring: Keyring,
+  scope: Scope<unknown>,
+): Promise<Promise<readonly KeptContent[]>[]> {
   const records = await tables.contents(scope.vault, await placeOf(scope));
   if (!records.length) return [];
   const [, key] = await contentsKey(ring);

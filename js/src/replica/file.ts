@@ -5,15 +5,38 @@
 // another file, which takes its place. One process has it open.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { closeSync, constants, existsSync, fstatSync, fsyncSync, ftruncateSync, openSync, readFileSync, renameSync, rmSync, unlinkSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  ftruncateSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  unlinkSync,
+  writeSync,
+} from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { Invalid, ReadOnlyReplica } from "../errors.js";
 import { Locks } from "../net/locks.js";
-import { type Address, type Change, FORMAT, type ReplicaPlace, requireFormat, type Storage, type Table, TABLES } from "./storage.js";
+import {
+  type Address,
+  type Change,
+  FORMAT,
+  type ReplicaPlace,
+  requireFormat,
+  type Storage,
+  type Table,
+  TABLES,
+} from "./storage.js";
 
 const COMPACT = 4 << 20; // bytes that a log has at the least before it is written anew
 const isWindows = process.platform === "win32";
-const codeOf = (fault: unknown): string => (fault instanceof Error && "code" in fault ? String(fault.code) : "unknown error");
+const codeOf = (fault: unknown): string =>
+  fault instanceof Error && "code" in fault ? String(fault.code) : "unknown error";
 const spell = ([, ...key]: Address): string => JSON.stringify(key);
 const sum = (line: string): string => createHash("sha256").update(line).digest("hex").slice(0, 16);
 const lineOf = (changes: readonly Change[]): string => {
@@ -22,7 +45,8 @@ const lineOf = (changes: readonly Change[]): string => {
 };
 
 const OPEN = "Another process has this replica open, or another part of this one. Close it there.";
-const BY_HAND = "This system does not tell whether a process of before still runs. If none has the replica open, delete ";
+const BY_HAND =
+  "This system does not tell whether a process of before still runs. If none has the replica open, delete ";
 const FIRST = lineOf([[["facts", "format"], FORMAT]]);
 
 /** A process as it is written into a lock: its number and, where the system tells, when it began. */
@@ -39,8 +63,12 @@ function spellProcess(id: number): string {
 
 /** When a process began, where there is no /proc: as on macOS and the BSDs. Windows does not tell. */
 function beginOf(id: number): string {
-  const env = { PATH: process.env["PATH"], LC_ALL: "C", TZ: "UTC" };
-  return execFileSync("ps", ["-o", "lstart=", "-p", `${id}`], { env, encoding: "utf-8", stdio: ["ignore", "pipe", "ignore"] }).trim();
+  const env = { PATH: process.env.PATH, LC_ALL: "C", TZ: "UTC" };
+  return execFileSync("ps", ["-o", "lstart=", "-p", `${id}`], {
+    env,
+    encoding: "utf-8",
+    stdio: ["ignore", "pipe", "ignore"],
+  }).trim();
 }
 
 /** Take the lock of the one process that has the replica open; what releases it. */
@@ -53,8 +81,10 @@ function takeLock(path: string): () => void {
       closeSync(file);
       return () => rmSync(lock, { force: true });
     } catch (fault) {
-      if (codeOf(fault) !== "EEXIST") throw new Invalid({ path: `cannot be locked: ${basename(lock)}: ${codeOf(fault)}` });
-      if (tries === 3 || !removeLeft(lock)) throw new ReadOnlyReplica(OPEN + (tells() ? "" : ` ${BY_HAND}${basename(lock)}.`));
+      if (codeOf(fault) !== "EEXIST")
+        throw new Invalid({ path: `cannot be locked: ${basename(lock)}: ${codeOf(fault)}` });
+      if (tries === 3 || !removeLeft(lock))
+        throw new ReadOnlyReplica(OPEN + (tells() ? "" : ` ${BY_HAND}${basename(lock)}.`));
     }
   }
 }
@@ -111,7 +141,8 @@ function openOwn(path: string, create: boolean): { file: number; isNew: boolean 
   try {
     file = openSync(path, flags);
   } catch (fault) {
-    if (codeOf(fault) !== "ENOENT" || !create) throw new Invalid({ path: `cannot be opened: ${basename(path)}: ${codeOf(fault)}` });
+    if (codeOf(fault) !== "ENOENT" || !create)
+      throw new Invalid({ path: `cannot be opened: ${basename(path)}: ${codeOf(fault)}` });
     try {
       file = openSync(path, flags | constants.O_CREAT | constants.O_EXCL, 0o600);
       isNew = true;
@@ -208,7 +239,8 @@ class File implements Storage {
     }
     if (at === 0 && !FIRST.startsWith(raw.toString("latin1"))) requireFormat(undefined, basename(this.#path));
     if (at < raw.length) ftruncateSync(this.#file, at);
-    return (this.#whole = at);
+    this.#whole = at;
+    return at;
   }
 
   #apply(changes: readonly Change[]): void {

@@ -3,7 +3,15 @@ import { NotFound, RolledBack } from "../errors.js";
 import { equal, must } from "../format/encoding.js";
 import type { Content } from "../format/padding.js";
 import { type Descent, follows, type Link, trace } from "../format/parents.js";
-import { link, openDocument, readProof, requireGeneration, resealNotice, type Verified, verifyDocument } from "../format/seal.js";
+import {
+  link,
+  openDocument,
+  readProof,
+  requireGeneration,
+  resealNotice,
+  type Verified,
+  verifyDocument,
+} from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import * as requests from "../net/requests/documents.js";
 import type { Core } from "../operations/core.js";
@@ -35,7 +43,12 @@ export class History {
 
 /** How newer rows stand to those that are here, by uid: only where they do not follow on them directly. */
 export async function descents(
-  { core, store }: Local, { vault }: Scope, rows: readonly Row[], heads: ReadonlyMap<string, Head>, since: number, history: History,
+  { core, store }: Local,
+  { vault }: Scope,
+  rows: readonly Row[],
+  heads: ReadonlyMap<string, Head>,
+  since: number,
+  history: History,
 ): Promise<Map<string, Descent>> {
   const found = new Map<string, Descent>();
   for (const row of heads.size ? rows : []) {
@@ -63,13 +76,19 @@ export interface Known {
 
 /** Keep a page of rows, and the place in the list that it leads to; how many rows were new, and gaps among them. */
 export async function storePage(
-  local: Local, scope: Scope, record: VaultRecord, rows: readonly Row[], { heads, stored, traced }: Known,
+  local: Local,
+  scope: Scope,
+  record: VaultRecord,
+  rows: readonly Row[],
+  { heads, stored, traced }: Known,
 ): Promise<{ fresh: number; gaps: number }> {
   const checked = await verified(scope, rows);
   const { vault } = scope;
   return local.store.transaction(async (tables) => {
     let gaps = 0;
-    const fresh = checked.filter(([row]) => isNew(heads.get(row.uid), row)).map(([row, { deleted }]) => [row, deleted] as const);
+    const fresh = checked
+      .filter(([row]) => isNew(heads.get(row.uid), row))
+      .map(([row, { deleted }]) => [row, deleted] as const);
     for (const [row] of fresh) {
       const descent = traced.get(row.uid);
       if (descent === "forked" || (descent === "gap" && (await tables.head(vault, row.uid))?.mine)) {
@@ -92,7 +111,11 @@ export async function storePage(
 
 /** Rebase a change on a row that says the same as the one that it was made from: a rotation has sealed that anew. */
 async function rebaseSame(
-  tables: Tables, scope: Scope, row: Row, head: Head | undefined, descent: Descent | undefined,
+  tables: Tables,
+  scope: Scope,
+  row: Row,
+  head: Head | undefined,
+  descent: Descent | undefined,
 ): Promise<boolean> {
   const entry = await tables.entry(scope.vault, row.uid);
   if (!entry?.before || !head || entry.base !== head.version) return false;
@@ -129,8 +152,16 @@ export async function queueLocalConflict(local: Local, tables: Tables, scope: Sc
   const { data } = mine.purged ? await resealNotice(await scope.key(collection), here) : here;
   await tables.putEntry(
     newEntry({
-      vault, uid, collection, kind: mine.deleted ? "delete" : "put", data, hmac: hmac ?? "",
-      version: version - (deletedAt === null ? 0 : 1), base: DIVERGED, floor: version, madeAt: updatedAt,
+      vault,
+      uid,
+      collection,
+      kind: mine.deleted ? "delete" : "put",
+      data,
+      hmac: hmac ?? "",
+      version: version - (deletedAt === null ? 0 : 1),
+      base: DIVERGED,
+      floor: version,
+      madeAt: updatedAt,
     }),
   );
 }
@@ -144,13 +175,18 @@ export const listCall = async (scope: Scope, since: number, limit: number, delet
  *
  * Without this, a later change or deletion would seem to be a conflict with it.
  */
-export async function storedBefore({ core, store }: Local, scope: Scope, rows: readonly Row[]): Promise<Map<string, Row>> {
+export async function storedBefore(
+  { core, store }: Local,
+  scope: Scope,
+  rows: readonly Row[],
+): Promise<Map<string, Row>> {
   const found = new Map<string, Row>();
   const { vault } = scope;
   const queued = new Map((await store.entries(vault)).map((entry) => [entry.uid, entry]));
   for (const row of queued.size ? rows : []) {
     const entry = queued.get(row.uid);
-    if (!entry || entry.base >= entry.version || entry.version >= row.version || !(await store.wasSent(vault, row.uid))) continue;
+    if (!entry || entry.base >= entry.version || entry.version >= row.version || !(await store.wasSent(vault, row.uid)))
+      continue;
     let then: Row;
     try {
       then = await core.session.send(requests.getVersion(vault, row.uid, entry.version));
@@ -158,7 +194,12 @@ export async function storedBefore({ core, store }: Local, scope: Scope, rows: r
       if (refusal instanceof NotFound) continue; // the history does not go back so far, or there is none
       throw refusal;
     }
-    if (then.uid !== row.uid || then.version !== entry.version || !(await store.wasSent(vault, row.uid, then.hmac ?? ""))) continue;
+    if (
+      then.uid !== row.uid ||
+      then.version !== entry.version ||
+      !(await store.wasSent(vault, row.uid, then.hmac ?? ""))
+    )
+      continue;
     await verifyDocument(await scope.key(then.collection), then);
     const kept = (await readHistory(core, vault, 0, row.uid)).map(([, one]) => one);
     // Its author knew of it: the history is the server's word, a parent is not.
@@ -173,7 +214,10 @@ export function isNew(seen: Head | undefined, row: Row): boolean {
   if (row.version < seen.version) throw new RolledBack();
   must(row.version !== seen.version || row.hmac === seen.hmac, TWO_CONTENTS);
   if (!seen.updatedAt) return true; // a restored server did not have it; somebody has sent it again
-  must(row.createdAt === seen.createdAt && (row.updatedAt !== seen.updatedAt) === (row.version !== seen.version), WRONG_TIME);
+  must(
+    row.createdAt === seen.createdAt && (row.updatedAt !== seen.updatedAt) === (row.version !== seen.version),
+    WRONG_TIME,
+  );
   must(row.updatedAt >= seen.updatedAt, WRONG_TIME);
   return row.version !== seen.version;
 }
@@ -187,10 +231,12 @@ export async function matchOutbox(tables: Tables, row: Row, stored: Row | undefi
   const { vaultUid: vault, uid, hmac } = row;
   const entry = await tables.entry(vault, uid);
   if (!entry) return;
-  if (entry.base === DIVERGED && entry.hmac === hmac) tables.dropEntry(vault, uid); // the server shows it again
+  if (entry.base === DIVERGED && entry.hmac === hmac)
+    tables.dropEntry(vault, uid); // the server shows it again
   else if (hmac !== null && (await tables.wasSent(vault, uid, hmac))) await confirmSent(tables, entry, row);
   else if (stored && stored.hmac === entry.hmac) tables.dropEntry(vault, uid);
-  else if ((deleted && entry.kind !== "put") || entry.kind === "bury") tables.dropEntry(vault, uid); // both deleted it
+  else if ((deleted && entry.kind !== "put") || entry.kind === "bury")
+    tables.dropEntry(vault, uid); // both deleted it
   else if (stored) await confirmSent(tables, entry, stored); // changed here since: a conflict, with what was stored as its base
   // Otherwise it is a conflict: the row is no longer the one that the change was made from.
 }

@@ -3,7 +3,18 @@ import { Invalid, Locked } from "../errors.js";
 import { acrossTabs, Locks } from "../net/locks.js";
 import { sleep } from "../net/session.js";
 import { listPacked, PACKED, readPacked, result, within as keysOf, writePacked } from "./packs.js";
-import { type Address, type Change, type Changed, FORMAT, LOST, type ReplicaPlace, requireFormat, type Storage, type Table, TABLES } from "./storage.js";
+import {
+  type Address,
+  type Change,
+  type Changed,
+  FORMAT,
+  LOST,
+  type ReplicaPlace,
+  requireFormat,
+  type Storage,
+  type Table,
+  TABLES,
+} from "./storage.js";
 
 const ELSEWHERE = "Another tab deletes this replica, or has a newer version of this program. Reload the page.";
 const keyOf = ([, ...key]: Address): IDBValidKey => key;
@@ -49,12 +60,24 @@ async function packAll(transaction: IDBTransaction): Promise<void> {
 }
 
 /** Read records of packs of one table, each to its place among the results. */
-async function readInto(results: unknown[], wanted: readonly Address[], transaction: IDBTransaction, table: Table): Promise<void> {
+async function readInto(
+  results: unknown[],
+  wanted: readonly Address[],
+  transaction: IDBTransaction,
+  table: Table,
+): Promise<void> {
   const read = async ([vault, places]: readonly [string, Map<string, number>]): Promise<void> => {
     const found = await readPacked(transaction.objectStore(table), vault, places.keys());
     for (const [uid, at] of places) results[at] = found.get(uid);
   };
-  await Promise.all([...byVault(table, wanted.map((at, place) => [at, place]))].map(read));
+  await Promise.all(
+    [
+      ...byVault(
+        table,
+        wanted.map((at, place) => [at, place]),
+      ),
+    ].map(read),
+  );
 }
 
 /** The replica of this name in IndexedDB. With `create` false, one that is not there is refused. */
@@ -75,14 +98,20 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
       for (const table of TABLES) made.createObjectStore(table);
       transaction.objectStore("facts").put(FORMAT, ["format"]);
     };
-    const opened = (database = await result(request));
+    const opened = await result(request);
+    database = opened;
     opened.onversionchange = () => {
       lost ??= ELSEWHERE;
       opened.close();
     };
-    opened.onclose = () => void (isClosed || (lost ??= LOST));
+    opened.onclose = () => {
+      if (!isClosed) lost ??= LOST;
+    };
     const missing = TABLES.filter((table) => !opened.objectStoreNames.contains(table));
-    requireFormat(missing.length ? undefined : await result(opened.transaction("facts").objectStore("facts").get(["format"])), given);
+    requireFormat(
+      missing.length ? undefined : await result(opened.transaction("facts").objectStore("facts").get(["format"])),
+      given,
+    );
   } catch (fault) {
     database?.close();
     if (fault instanceof Invalid) throw fault;
@@ -106,9 +135,14 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
       if (fault instanceof DOMException && fault.name === "AbortError") await sleep(0); // that it is gone is told just after
       if (lost !== undefined) throw new Locked(lost);
       if (fault instanceof DOMException && fault.name === "QuotaExceededError") {
-        throw new Invalid({ name: "cannot be written: this device has no room left, or the browser gives none. Nothing was changed" });
+        throw new Invalid({
+          name: "cannot be written: this device has no room left, or the browser gives none. Nothing was changed",
+        });
       }
-      if (fault instanceof DOMException && fault.name === "InvalidStateError" && !isClosed) throw new Locked((lost = LOST));
+      if (fault instanceof DOMException && fault.name === "InvalidStateError" && !isClosed) {
+        lost = LOST;
+        throw new Locked(lost);
+      }
       throw fault;
     }
   };
@@ -133,13 +167,18 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
           if (!PACKED.has(at[0])) results[place] = await result(transaction.objectStore(at[0]).get(keyOf(at)));
         };
         const packed = tables.filter((table) => PACKED.has(table));
-        await Promise.all([...wanted.map(read), ...packed.map((table) => readInto(results, wanted, transaction, table))]);
+        await Promise.all([
+          ...wanted.map(read),
+          ...packed.map((table) => readInto(results, wanted, transaction, table)),
+        ]);
         return results;
       }),
     list: (table: Table, first?: string) =>
       within(() => {
         const store = db.transaction(table).objectStore(table);
-        return PACKED.has(table) ? listPacked(store, first) : result(store.getAll(first === undefined ? null : keysOf(first)));
+        return PACKED.has(table)
+          ? listPacked(store, first)
+          : result(store.getAll(first === undefined ? null : keysOf(first)));
       }),
     write: (changes: readonly Change[]) =>
       within(async () => {
@@ -155,7 +194,9 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
           }
           for (const table of tables.filter((one) => PACKED.has(one))) {
             const vaults = [...byVault(table, changes)];
-            await Promise.all(vaults.map(([vault, records]) => writePacked(transaction.objectStore(table), vault, records)));
+            await Promise.all(
+              vaults.map(([vault, records]) => writePacked(transaction.objectStore(table), vault, records)),
+            );
           }
         } catch (fault) {
           done.catch(() => undefined);

@@ -18,7 +18,11 @@ const TOGETHER = 8; // boxes that are written in one transaction
  *
  * A box holds the contents of neighbouring uids, from the one in its key on, as a pack does.
  */
-export async function keepContents(local: Local, given: Scope<unknown>, documents: readonly Document<unknown>[]): Promise<void> {
+export async function keepContents(
+  local: Local,
+  given: Scope<unknown>,
+  documents: readonly Document<unknown>[],
+): Promise<void> {
   const { core, store } = local;
   const { ring } = core;
   if (!ring) return;
@@ -32,13 +36,18 @@ export async function keepContents(local: Local, given: Scope<unknown>, document
     const now = changes;
     changes = [];
     await store.transaction(async (tables) => {
-      if (await tables.vault(vault)) now.forEach((change) => change(tables)); // it may be deleted by now
+      if (await tables.vault(vault)) for (const change of now) change(tables); // it may be deleted by now
     });
   };
-  for (const former of (await scope.own())?.wires.slice(1) ?? []) { // the names of the collection under keys of before a rotation
+  for (const former of (await scope.own())?.wires.slice(1) ?? []) {
+    // the names of the collection under keys of before a rotation
     for (const record of await store.contents(vault, former)) changes.push((tables) => tables.dropContents(record));
   }
-  for (const [low, group] of groups([...before.keys()], place, documents.filter((one) => local.isSmall(one)).slice(0, ALL))) {
+  for (const [low, group] of groups(
+    [...before.keys()],
+    place,
+    documents.filter((one) => local.isSmall(one)).slice(0, ALL),
+  )) {
     const known = before.get(low);
     if (known && known.proofs === (await proofsOf(generation, group))) continue;
     if (known) changes.push((tables) => tables.dropContents(known));
@@ -54,14 +63,24 @@ export async function keepContents(local: Local, given: Scope<unknown>, document
   await write(1);
 }
 
-const contentOf = ({ uid, version, wire, proof, raw }: Document<unknown>): KeptContent => [uid, version, wire, proof, raw];
+const contentOf = ({ uid, version, wire, proof, raw }: Document<unknown>): KeptContent => [
+  uid,
+  version,
+  wire,
+  proof,
+  raw,
+];
 
 /** What tells whether a box has the contents of these documents, under the newest key. */
 const proofsOf = async (generation: number, documents: readonly Document<unknown>[]): Promise<string> =>
   toUrl(await digest(JSON.stringify([generation, ...documents.map(({ proof }) => proof)])));
 
 /** The documents of each box, by its key, in the order of their uids. */
-function groups(keys: readonly string[], place: string, documents: Document<unknown>[]): Map<string, Document<unknown>[]> {
+function groups(
+  keys: readonly string[],
+  place: string,
+  documents: Document<unknown>[],
+): Map<string, Document<unknown>[]> {
   const found = new Map<string, Document<unknown>[]>(keys.map((key) => [key, []]));
   let at = 0;
   for (const document of documents.sort((one, other) => (one.uid < other.uid ? -1 : 1))) {

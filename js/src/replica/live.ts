@@ -35,7 +35,11 @@ export interface LiveDocuments<T> {
   readonly error: Error | undefined;
 }
 
-const folded = (text: string): string => text.normalize("NFKD").replace(/\p{Mark}/gu, "").toLowerCase();
+const folded = (text: string): string =>
+  text
+    .normalize("NFKD")
+    .replace(/\p{Mark}/gu, "")
+    .toLowerCase();
 
 function* textsOf(value: unknown): Generator<string> {
   if (typeof value === "string") yield value;
@@ -178,7 +182,8 @@ export function liveDocuments<T>(local: Local, scope: Scope<T>, query: Query<T>)
   let shown: LiveDocuments<T> = { documents: [], isReady: false, error: undefined };
   let opened = 0; // documents whose contents are not kept yet
   let timer: ReturnType<typeof setTimeout> | undefined;
-  const selected = (isReady: boolean): LiveDocuments<T> => (shown = { documents: select(known.values(), query), isReady, error: undefined });
+  const selected = (isReady: boolean): LiveDocuments<T> =>
+    (shown = { documents: select(known.values(), query), isReady, error: undefined });
   const keepLater = (): void => {
     clearTimeout(timer);
     if (!local.store.storage.keepsContents) return;
@@ -226,7 +231,10 @@ export function liveDocuments<T>(local: Local, scope: Scope<T>, query: Query<T>)
     if (isLess || opened >= MANY) keepLater();
     return isOther;
   };
-  const make = async (changed: readonly Changed[] | undefined, show: (part: LiveDocuments<T>) => void): Promise<LiveDocuments<T>> => {
+  const make = async (
+    changed: readonly Changed[] | undefined,
+    show: (part: LiveDocuments<T>) => void,
+  ): Promise<LiveDocuments<T>> => {
     local.store.open();
     if (!isRead || !changed) await readAll(show);
     else if (!(await read(changed)) && shown.isReady && !shown.error) return shown;
@@ -234,10 +242,13 @@ export function liveDocuments<T>(local: Local, scope: Scope<T>, query: Query<T>)
   };
   return new Live(local, shown, make, (error, before) => {
     isRead = false;
-    if (!(error instanceof Locked)) return (shown = { ...before, error });
-    clearTimeout(timer);
-    known.clear(); // nothing that was decrypted outlives the keys
-    return (shown = { documents: [], isReady: false, error });
+    const isLocked = error instanceof Locked;
+    shown = isLocked ? { documents: [], isReady: false, error } : { ...before, error };
+    if (isLocked) {
+      clearTimeout(timer);
+      known.clear(); // nothing that was decrypted outlives the keys
+    }
+    return shown;
   });
 }
 
@@ -263,10 +274,12 @@ export function liveDocument<T>(local: Local, scope: Scope<T>, given: string): L
       if (!(refusal instanceof DocumentNotFound)) throw refusal;
       return undefined;
     });
-    return (shown = { document, isReady: true, error: undefined });
+    shown = { document, isReady: true, error: undefined };
+    return shown;
   };
   return new Live(local, shown, make, (error, before) => {
     const isLocked = error instanceof Locked;
-    return (shown = isLocked ? { document: undefined, isReady: false, error } : { ...before, error });
+    shown = isLocked ? { document: undefined, isReady: false, error } : { ...before, error };
+    return shown;
   });
 }

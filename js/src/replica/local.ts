@@ -9,7 +9,14 @@ import { type Content, JSON_TEXT } from "../format/padding.js";
 import { DELETION, DOCUMENT, openDocument, parentAfter, sealContent } from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import { type Core, newUid } from "../operations/core.js";
-import { checkedDocument, type Document, Scope, toDocument, valueDocument, wireCollection } from "../operations/documents.js";
+import {
+  checkedDocument,
+  type Document,
+  Scope,
+  toDocument,
+  valueDocument,
+  wireCollection,
+} from "../operations/documents.js";
 import { TWO_KEYRINGS } from "../operations/rollback.js";
 import { encode } from "../operations/valueTypes.js";
 import { isContentOf, keptContents } from "./contents.js";
@@ -178,7 +185,9 @@ export class Local {
       this.store.liveHeads(scope.vault, await scope.filter()),
       ring && this.store.storage.keepsContents ? keptContents(this.store, ring, scope) : [],
     ]);
-    const left = new Map(heads.filter((head) => !queued.has(head.uid) && holds(head.collection)).map((head) => [head.uid, head]));
+    const left = new Map(
+      heads.filter((head) => !queued.has(head.uid) && holds(head.collection)).map((head) => [head.uid, head]),
+    );
     for (const contents of kept) {
       const documents: Document<T>[] = [];
       for (const content of await contents) {
@@ -198,7 +207,9 @@ export class Local {
     }
     const puts = entries.filter(({ kind, collection }) => kind === "put" && holds(collection));
     for (let at = 0; at < puts.length; at += AT_ONCE) {
-      const documents = await Promise.all(puts.slice(at, at + AT_ONCE).map((entry) => this.openRow(scope, entryRow(entry))));
+      const documents = await Promise.all(
+        puts.slice(at, at + AT_ONCE).map((entry) => this.openRow(scope, entryRow(entry))),
+      );
       yield { documents, isKept: false };
     }
   }
@@ -210,7 +221,12 @@ export class Local {
   }
 
   /** The same within a transaction, for contents as they are stored. */
-  async createIn<T>(tables: Tables, given: Scope<T>, contents: readonly Content[], uid?: string): Promise<Document<T>[]> {
+  async createIn<T>(
+    tables: Tables,
+    given: Scope<T>,
+    contents: readonly Content[],
+    uid?: string,
+  ): Promise<Document<T>[]> {
     await this.followKeys(tables);
     const scope = await this.writable(tables, given);
     const keys = await scope.writeKeys();
@@ -245,7 +261,10 @@ export class Local {
         return made as Document<T>;
       }
       const { uid, version, collection: wire } = entry;
-      const sealed = await sealContent(keys, DOCUMENT, uid, version, content, { parent: await parentAfter(entry.before), wire });
+      const sealed = await sealContent(keys, DOCUMENT, uid, version, content, {
+        parent: await parentAfter(entry.before),
+        wire,
+      });
       this.limit.require(uid, wire, sealed);
       const changed: Entry = { ...entry, kind: "put", ...sealed };
       await tables.putEntry(changed);
@@ -265,7 +284,8 @@ export class Local {
       const place = { parent: await parentAfter(entry.before), wire };
       let sealed = await sealContent(keys, DELETION, uid, version, last, place);
       // If it is too large, then without the content that is deleted.
-      if (!this.limit.takesDeletion(uid, wire, sealed)) sealed = await sealContent(keys, DELETION, uid, version, EMPTY, place);
+      if (!this.limit.takesDeletion(uid, wire, sealed))
+        sealed = await sealContent(keys, DELETION, uid, version, EMPTY, place);
       const changed: Entry = { ...entry, kind: "delete", ...sealed };
       if (base === 0 && !(await tables.wasSent(vault, uid))) tables.dropEntry(vault, uid);
       else await tables.putEntry(changed);
@@ -286,7 +306,16 @@ export class Local {
     if (!row) throw new DocumentNotFound();
     const { collection, version } = row;
     return newEntry({
-      vault: scope.vault, uid, collection, kind: "put", data: "", hmac: "", version: version + 1, base: version, before: row, madeAt: Date.now(),
+      vault: scope.vault,
+      uid,
+      collection,
+      kind: "put",
+      data: "",
+      hmac: "",
+      version: version + 1,
+      base: version,
+      before: row,
+      madeAt: Date.now(),
     });
   }
 }

@@ -1,12 +1,34 @@
 // Pushing the outbox, in batches.
 import {
-  BatchConflict, codeOf, DocumentNotFound, ImportUnfinished, InsufficientScope, Invalid, KeyringConflict, PayloadTooLarge,
-  QuotaExceeded, Refusal, RequestTimeout, StorageFull, Tampered, UidTaken,
+  BatchConflict,
+  codeOf,
+  DocumentNotFound,
+  ImportUnfinished,
+  InsufficientScope,
+  Invalid,
+  KeyringConflict,
+  PayloadTooLarge,
+  QuotaExceeded,
+  Refusal,
+  type RefusalClass,
+  RequestTimeout,
+  StorageFull,
+  Tampered,
+  UidTaken,
 } from "../errors.js";
 import { EMPTY } from "../format/content.js";
 import { type Bytes, equal, must, NO_PARENT, short } from "../format/encoding.js";
 import { newest } from "../format/keys.js";
-import { DELETION, DOCUMENT, openDocument, readProof, resealNotice, type Sealed, sealContent, verifyDocument } from "../format/seal.js";
+import {
+  DELETION,
+  DOCUMENT,
+  openDocument,
+  readProof,
+  resealNotice,
+  type Sealed,
+  sealContent,
+  verifyDocument,
+} from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import { batch as batchCall, type Operation } from "../net/requests/documents.js";
 import { checkStored, type Scope, withCiphertext } from "../operations/documents.js";
@@ -21,7 +43,7 @@ const MOST_BYTES = 2 << 20;
 const REPEATS = 50; // documents that are sent again in one batch
 const EVERYTHING = [ImportUnfinished, StorageFull]; // refusals of every change, whatever it is
 const REFUSED = [PayloadTooLarge, InsufficientScope, QuotaExceeded, Invalid, ...EVERYTHING];
-const is = (refusal: unknown, kinds: readonly Function[]): boolean => kinds.some((kind) => refusal instanceof kind);
+const is = (refusal: unknown, kinds: readonly RefusalClass[]): boolean => kinds.some((kind) => refusal instanceof kind);
 
 /** Whether a refusal is of a change; others end the sync. */
 export const isRefusal = (refusal: unknown): refusal is Refusal => is(refusal, REFUSED);
@@ -68,14 +90,19 @@ export class PushResult {
 
   /** Record that the server refuses a change, unless it was changed here meanwhile. */
   async refuse(local: Local, prepared: Prepared, refused: Refusal): Promise<void> {
-    const { entry: { vault, uid, hmac }, operations, repeated, unsent } = prepared;
+    const {
+      entry: { vault, uid, hmac },
+      operations,
+      repeated,
+      unsent,
+    } = prepared;
     if (refused instanceof InsufficientScope) this.#notAllowed.add(needs(prepared));
     if (refused instanceof QuotaExceeded) this.#overQuota.push(added(prepared));
     await local.store.transaction(async (tables) => {
       let record: RefusalRecord = { vault, uid, kind: refused.code };
       if (refused instanceof PayloadTooLarge) {
         const size = sizeOf(operations);
-        local.limit.learn(tables, refused.details?.["limit"]);
+        local.limit.learn(tables, refused.details?.limit);
         const { maxBytes } = local.limit;
         record = { ...record, size, ...(maxBytes !== undefined && maxBytes < size ? { maxBytes } : {}) };
       }
@@ -89,7 +116,9 @@ export class PushResult {
   likeBefore(prepared: Prepared): Refusal | undefined {
     if (this.#notAllowed.has(needs(prepared))) return new InsufficientScope();
     const [documents, size] = added(prepared);
-    return this.#overQuota.some(([least, bytes]) => documents >= least && size >= bytes) ? new QuotaExceeded() : undefined;
+    return this.#overQuota.some(([least, bytes]) => documents >= least && size >= bytes)
+      ? new QuotaExceeded()
+      : undefined;
   }
 }
 
@@ -100,7 +129,10 @@ export function nextBatch(local: Local, scope: Scope, after: number): Promise<Pr
     const most = Math.min(MOST_BYTES, local.limit.maxBytes ?? MOST_BYTES);
     const { vault } = scope;
     const ready = await tables.ready(vault, after, MOST_OPERATIONS);
-    const heads = await tables.headsOf(vault, ready.map(({ uid }) => uid));
+    const heads = await tables.headsOf(
+      vault,
+      ready.map(({ uid }) => uid),
+    );
     const sent = await tables.sentUids(vault);
     let [operations, size] = [0, 0];
     for (const entry of ready) {
@@ -119,15 +151,33 @@ export function nextBatch(local: Local, scope: Scope, after: number): Promise<Pr
 }
 
 const putOperation = (uid: string, { data, hmac }: Sealed, version: number, newVersion: number): Operation => ({
-  op: "put", uid, data, hmac, version, ...(newVersion === version + 1 ? {} : { newVersion }),
+  op: "put",
+  uid,
+  data,
+  hmac,
+  version,
+  ...(newVersion === version + 1 ? {} : { newVersion }),
 });
 const createOperation = (uid: string, collection: string, { data, hmac }: Sealed, version: number): Operation => ({
-  op: "create", collection, data, hmac, uid, ...(version === 1 ? {} : { newVersion: version }),
+  op: "create",
+  collection,
+  data,
+  hmac,
+  uid,
+  ...(version === 1 ? {} : { newVersion: version }),
 });
 
 /** The operations that bring a document from version `base` to this content; with its deletion, where it is one. */
-function operationsFor(uid: string, collection: string, sealed: Sealed, base: number, version: number, deleted: boolean) {
-  const first = base === 0 ? createOperation(uid, collection, sealed, version) : putOperation(uid, sealed, base, version);
+function operationsFor(
+  uid: string,
+  collection: string,
+  sealed: Sealed,
+  base: number,
+  version: number,
+  deleted: boolean,
+) {
+  const first =
+    base === 0 ? createOperation(uid, collection, sealed, version) : putOperation(uid, sealed, base, version);
   const operations: Operation[] = deleted ? [first, { op: "delete", uid, version }] : [first];
   return { operations, versions: operations.map((_, at) => version + at), last: sealed };
 }
@@ -151,7 +201,8 @@ async function resealed(scope: Scope, entry: Entry, version: number, parent: Byt
   const { uid, collection: wire, data, hmac, kind } = entry;
   const keys = await scope.key(wire);
   const proof = readProof(hmac);
-  if (entry.version === version && equal(proof.parent, parent) && proof.generation === newest(keys).generation) return { data, hmac };
+  if (entry.version === version && equal(proof.parent, parent) && proof.generation === newest(keys).generation)
+    return { data, hmac };
   const { content } = await openDocument(keys, entryRow(entry));
   return sealContent(keys, kind === "delete" ? DELETION : DOCUMENT, uid, version, content, { parent, wire });
 }
@@ -161,7 +212,9 @@ export async function repeat(local: Local, scope: Scope): Promise<Set<string>> {
   const pushed = new PushResult();
   for (;;) {
     const held = await local.store.heldBack(scope.vault);
-    const repeats = [...(await local.store.repeats(scope.vault))].filter(([uid]) => !pushed.stale.has(uid) && !held.has(uid));
+    const repeats = [...(await local.store.repeats(scope.vault))].filter(
+      ([uid]) => !pushed.stale.has(uid) && !held.has(uid),
+    );
     if (!repeats.length) return pushed.stale;
     const batch: Prepared[] = [];
     for (const [uid, base] of repeats.slice(0, REPEATS)) batch.push(await prepareRepeat(local, scope, uid, base));
@@ -177,8 +230,22 @@ async function prepareRepeat({ store }: Local, scope: Scope, uid: string, base: 
   const version = row.version - (gone ? 1 : 0);
   // Where the content was thrown away, the proof of a deletion stands without it.
   const sealed = data ? { data, hmac: hmac ?? "" } : await resealNotice(await scope.key(collection), row);
-  const entry = newEntry({ vault: scope.vault, uid, collection, kind: gone ? "delete" : "put", ...sealed, version, base });
-  return { entry, ...operationsFor(uid, collection, sealed, base, version, gone), size: sealed.data.length, unsent: false, repeated: true };
+  const entry = newEntry({
+    vault: scope.vault,
+    uid,
+    collection,
+    kind: gone ? "delete" : "put",
+    ...sealed,
+    version,
+    base,
+  });
+  return {
+    entry,
+    ...operationsFor(uid, collection, sealed, base, version, gone),
+    size: sealed.data.length,
+    unsent: false,
+    repeated: true,
+  };
 }
 
 /** Send one batch. Where the server refuses it, in parts: what it refuses in the end holds up nothing else. */
@@ -206,7 +273,13 @@ export async function push(local: Local, scope: Scope, given: readonly Prepared[
 }
 
 /** Send a refused batch in parts, or record that it is refused. */
-async function pushParts(local: Local, scope: Scope, batch: Prepared[], pushed: PushResult, refused: Refusal): Promise<void> {
+async function pushParts(
+  local: Local,
+  scope: Scope,
+  batch: Prepared[],
+  pushed: PushResult,
+  refused: Refusal,
+): Promise<void> {
   const isLate = refused instanceof RequestTimeout;
   if (!isRefusal(refused) && !isLate) throw refused;
   const [first] = batch;
@@ -257,7 +330,7 @@ async function withoutContent(local: Local, scope: Scope, prepared: Prepared): P
 /** Record which entries made the server refuse the batch. The others are sent in the next round. */
 function recordConflicts(batch: readonly Prepared[], refused: BatchConflict, pushed: PushResult): void {
   const uids = new Set(batch.map(({ entry }) => entry.uid));
-  const named: unknown = refused.details?.["operations"];
+  const named: unknown = refused.details?.operations;
   for (const one of Array.isArray(named) ? (named as unknown[]) : []) {
     const { uid, code } = Object(one) as { uid?: unknown; code?: unknown };
     if (typeof uid !== "string" || !uids.has(uid)) continue;
@@ -265,10 +338,17 @@ function recordConflicts(batch: readonly Prepared[], refused: BatchConflict, pus
     if (code === codeOf(DocumentNotFound)) pushed.missing.add(uid);
     if (code === codeOf(UidTaken)) pushed.taken.add(uid);
   }
-  if (![...uids].some((uid) => pushed.stale.has(uid))) throw new Tampered("The server refused a batch and does not say why.");
+  if (![...uids].some((uid) => pushed.stale.has(uid)))
+    throw new Tampered("The server refused a batch and does not say why.");
 }
 
-async function confirmAll(local: Local, scope: Scope, batch: readonly Prepared[], results: readonly Row[], pushed: PushResult): Promise<void> {
+async function confirmAll(
+  local: Local,
+  scope: Scope,
+  batch: readonly Prepared[],
+  results: readonly Row[],
+  pushed: PushResult,
+): Promise<void> {
   await local.store.transaction(async (tables) => {
     let start = 0;
     for (const prepared of batch) {

@@ -41,7 +41,11 @@ const packAt = async (store: IDBObjectStore, vault: string, low: string): Promis
   new Map((await result<Pack | undefined>(store.get([vault, low]))) ?? []);
 
 /** Those of these records that are there, by uid. */
-export async function readPacked(store: IDBObjectStore, vault: string, uids: Iterable<string>): Promise<Map<string, unknown>> {
+export async function readPacked(
+  store: IDBObjectStore,
+  vault: string,
+  uids: Iterable<string>,
+): Promise<Map<string, unknown>> {
   const found = new Map<string, unknown>();
   const read = async (low: string, wanted: readonly string[]): Promise<void> => {
     const pack = await packAt(store, vault, low);
@@ -58,7 +62,11 @@ export async function listPacked(store: IDBObjectStore, vault?: string): Promise
 }
 
 /** Write records of a vault; undefined deletes one. What was cut in two is not joined again. */
-export async function writePacked(store: IDBObjectStore, vault: string, changes: ReadonlyMap<string, unknown>): Promise<void> {
+export async function writePacked(
+  store: IDBObjectStore,
+  vault: string,
+  changes: ReadonlyMap<string, unknown>,
+): Promise<void> {
   const write = async (low: string, uids: readonly string[]): Promise<void> => {
     const pack = await packAt(store, vault, low);
     for (const uid of uids) {
@@ -78,5 +86,7 @@ function cut(records: Pack): Pack[] {
   const bytes = records.reduce((sum, [, value]) => sum + (typeof value === "string" ? value.length : 0), 0);
   const count = Math.max(Math.ceil(records.length / MOST), Math.min(records.length, Math.ceil(bytes / BYTES)));
   const size = Math.ceil(records.length / count);
-  return Array.from({ length: count }, (_, at) => records.slice(at * size, (at + 1) * size)).filter((part) => part.length);
+  return Array.from({ length: count }, (_, at) => records.slice(at * size, (at + 1) * size)).filter(
+    (part) => part.length,
+  );
 }

@@ -29,7 +29,11 @@ export async function pullVault(local: Local, running: RunningReport, scope: Sco
   try {
     await pullChanges(local, running, scope, row, was);
   } catch (fault) {
-    if (fault instanceof Tampered || fault instanceof RolledBack || (fault instanceof Locked && !local.store.isClosed)) {
+    if (
+      fault instanceof Tampered ||
+      fault instanceof RolledBack ||
+      (fault instanceof Locked && !local.store.isClosed)
+    ) {
       // The next sync pulls again what a hostile server left out.
       await local.store.transaction((tables) => (was ? tables.putVault(was) : tables.dropVault(scope.vault)));
     }
@@ -38,7 +42,11 @@ export async function pullVault(local: Local, running: RunningReport, scope: Sco
 }
 
 async function pullChanges(
-  local: Local, running: RunningReport, scope: Scope, shown: VaultRow, before: VaultRecord | undefined,
+  local: Local,
+  running: RunningReport,
+  scope: Scope,
+  shown: VaultRow,
+  before: VaultRecord | undefined,
 ): Promise<void> {
   const { store } = local;
   const [row, gaps] = await reconcileBlob(local, scope, before, shown);
@@ -95,7 +103,10 @@ class Pages {
       if (expected.size && !page.hasMore) throw new RolledBack(WITHHELD);
       record = { ...record, cursor };
       const rows = await this.#withoutRepeats(held);
-      const heads = await local.store.headsOf(scope.vault, rows.map(({ uid }) => uid));
+      const heads = await local.store.headsOf(
+        scope.vault,
+        rows.map(({ uid }) => uid),
+      );
       const traced = await incoming.descents(local, scope, rows, heads, this.#since, this.#history);
       const stored = await incoming.storedBefore(local, scope, rows);
       // As long as something is still expected, the next sync begins where this one did.
@@ -115,7 +126,11 @@ class Pages {
     const [local, scope] = [this.#local, this.#scope];
     const repeats = await local.store.repeats(scope.vault);
     if (!repeats.size || !(await local.store.vault(scope.vault))) return rows;
-    await compareRows(local, scope, rows.filter(({ uid }) => repeats.has(uid)));
+    await compareRows(
+      local,
+      scope,
+      rows.filter(({ uid }) => repeats.has(uid)),
+    );
     return rows.filter(({ uid }) => !repeats.has(uid));
   }
 }
@@ -127,6 +142,18 @@ async function count({ store }: Local, scope: Scope, row: VaultRow): Promise<voi
   must(last > row.updatedAt || live === row.documents, MISSING);
 }
 
-const recordOf = ({ uid, name: wire, version, updatedAt: clock, epoch, data, salt }: VaultRow, cursor: number, start: number | null): VaultRecord => ({
-  uid, wire, version, clock, epoch, cursor, start, data, salt,
+const recordOf = (
+  { uid, name: wire, version, updatedAt: clock, epoch, data, salt }: VaultRow,
+  cursor: number,
+  start: number | null,
+): VaultRecord => ({
+  uid,
+  wire,
+  version,
+  clock,
+  epoch,
+  cursor,
+  start,
+  data,
+  salt,
 });

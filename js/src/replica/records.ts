@@ -57,17 +57,40 @@ export const newEntry = (
 
 /** An entry as a row that nobody has stored yet. */
 export const entryRow = ({ uid, vault, collection, data, hmac, version, before, madeAt }: Entry): Row => ({
-  uid, vaultUid: vault, collection, data, hmac, version, createdAt: before?.createdAt ?? madeAt, updatedAt: madeAt, deletedAt: null,
+  uid,
+  vaultUid: vault,
+  collection,
+  data,
+  hmac,
+  version,
+  createdAt: before?.createdAt ?? madeAt,
+  updatedAt: madeAt,
+  deletedAt: null,
 });
 
 /** Whether two entries of one document are the same. */
 export const isSameEntry = (one: Entry | undefined, other: Entry | undefined): boolean => spell(one) === spell(other);
 const spell = (entry: Entry | undefined): string =>
-  JSON.stringify(entry && [entry.kind, entry.hmac, entry.data, entry.version, entry.base, entry.floor, entry.madeAt, entry.seq, entry.before?.hmac]);
+  JSON.stringify(
+    entry && [
+      entry.kind,
+      entry.hmac,
+      entry.data,
+      entry.version,
+      entry.base,
+      entry.floor,
+      entry.madeAt,
+      entry.seq,
+      entry.before?.hmac,
+    ],
+  );
 
 /** Whether two rows of one document are the same. */
 export const isSameRow = (one: Row | undefined, other: Row | undefined): boolean =>
-  one?.version === other?.version && one?.hmac === other?.hmac && one?.data === other?.data && one?.updatedAt === other?.updatedAt;
+  one?.version === other?.version &&
+  one?.hmac === other?.hmac &&
+  one?.data === other?.data &&
+  one?.updatedAt === other?.updatedAt;
 
 /** Why the server refused the queued change of a document. Sizes are those of a request. */
 export interface RefusalRecord {

@@ -12,7 +12,8 @@ import { keptVaults, keysOf, type Place } from "./vaultKeys.js";
 const SENTENCES = {
   payload_too_large:
     "This change is too large for the server, or for a proxy before it. Make the document smaller, or discard the change.",
-  insufficient_scope: "This token does not allow this change. Open the replica with a token that does, or discard the change.",
+  insufficient_scope:
+    "This token does not allow this change. Open the replica with a token that does, or discard the change.",
   quota_exceeded:
     "The account's quota is used up. Delete something, or ask the operator of the server for more; the next sync tries again.",
   storage_full: "The server's disk is full. The next sync tries again.",
@@ -22,7 +23,8 @@ const SENTENCES = {
     "The server does not accept the form of this change. Update the client or the server, and retry; or discard the change.",
   uid_taken:
     "Another document of the account has this uid already, where this vault or token does not reach. Move this document to a collection, where it gets a new uid, or discard it.",
-  vault_deleted: "The vault was deleted on another device. Move this document to a collection of another vault, or discard it.",
+  vault_deleted:
+    "The vault was deleted on another device. Move this document to a collection of another vault, or discard it.",
 } as const;
 
 /** Why a change is refused, for programs. */
@@ -55,7 +57,13 @@ export class RefusedChange {
   readonly #entry: Entry | undefined;
 
   /** Made by a replica. */
-  constructor(local: Local, vaultName: string, record: RefusalRecord, entry: Entry | undefined, document: Document | undefined) {
+  constructor(
+    local: Local,
+    vaultName: string,
+    record: RefusalRecord,
+    entry: Entry | undefined,
+    document: Document | undefined,
+  ) {
     this.#local = local;
     this.#entry = entry;
     this.uid = record.uid;
@@ -91,9 +99,12 @@ export class RefusedChange {
     if (local !== this.#local || !scope) throw new Invalid({ collection: "must be a collection of the same replica" });
     const { document } = this;
     if (!document) {
-      throw new Locked("The keys of the deleted vault are not on this device any more; this change can only be discarded.");
+      throw new Locked(
+        "The keys of the deleted vault are not on this device any more; this change can only be discarded.",
+      );
     }
-    if (document.deleted) throw new Invalid({ collection: "is not for a deletion, which has nothing to move; discard it" });
+    if (document.deleted)
+      throw new Invalid({ collection: "is not for a deletion, which has nothing to move; discard it" });
     const uid = await this.#change(async (tables) => {
       const [moved] = await local.createIn(tables, scope, [toContent(document.raw)]);
       await this.#drop(tables);
@@ -105,7 +116,9 @@ export class RefusedChange {
   #change<R>(task: (tables: Tables) => Promise<R>): Promise<R> {
     return this.#local.store.transaction(async (tables) => {
       const now = await tables.entry(this.vault, this.uid);
-      const isThere = this.#entry ? isSameEntry(now, this.#entry) : !now && (await tables.repeats(this.vault)).has(this.uid);
+      const isThere = this.#entry
+        ? isSameEntry(now, this.#entry)
+        : !now && (await tables.repeats(this.vault)).has(this.uid);
       if (!isThere) throw new DocumentConflict(this.document?.version ?? 0, this.document?.updatedAt ?? 0);
       return task(tables);
     });

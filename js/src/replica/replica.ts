@@ -48,7 +48,9 @@ async function placeOf(given: string | ReplicaPlace): Promise<ReplicaPlace> {
   if (typeof given === "object") return given;
   if (!checkedText(given, "place")) throw new Invalid({ place: "must not be empty" });
   if ("indexedDB" in globalThis) return (await indexedDb()).indexedDbPlace(given);
-  throw new Invalid({ place: "names a database of IndexedDB, and there is none here; use replicaFile of @strongroom/client/node" });
+  throw new Invalid({
+    place: "names a database of IndexedDB, and there is none here; use replicaFile of @strongroom/client/node",
+  });
 }
 
 /**
@@ -57,7 +59,11 @@ async function placeOf(given: string | ReplicaPlace): Promise<ReplicaPlace> {
  * In a browser, `place` is the name of a database of IndexedDB, which all tabs of the origin share; `replicaFile` of
  * "@strongroom/client/node" is a file, which one process at a time has open. Everything in it is encrypted.
  */
-export async function openReplica(client: Client, place: string | ReplicaPlace, { create = true }: ReplicaOptions = {}): Promise<Replica> {
+export async function openReplica(
+  client: Client,
+  place: string | ReplicaPlace,
+  { create = true }: ReplicaOptions = {},
+): Promise<Replica> {
   const core = coreOf(client);
   if (!core.token) core.keyring();
   return new Replica(await openLocal(core, await (await placeOf(place)).open(create)));
@@ -69,7 +75,10 @@ export async function openReplica(client: Client, place: string | ReplicaPlace, 
  * `code` is the second factor of that login, as for `login`.
  */
 export async function unlockReplica(
-  client: Client, place: string | ReplicaPlace, password: string, { code }: CodeOptions = {},
+  client: Client,
+  place: string | ReplicaPlace,
+  password: string,
+  { code }: CodeOptions = {},
 ): Promise<void> {
   const [{ unlockFrom }, { FactorSource }] = await Promise.all([engine(), passwords()]);
   await unlockFrom(coreOf(client), await (await placeOf(place)).open(false), password, new FactorSource(code));
@@ -104,8 +113,13 @@ export class Replica {
       async () => {
         const pending = await this.pending();
         const [isSyncing, report, error] = [this.#syncing > 0, this.#report, this.#error];
-        const isSame = state.pending === pending && state.isSyncing === isSyncing && state.report === report && state.error === error;
-        return isSame ? state : (state = { pending, isSyncing, report, error });
+        const isSame =
+          state.pending === pending &&
+          state.isSyncing === isSyncing &&
+          state.report === report &&
+          state.error === error;
+        if (!isSame) state = { pending, isSyncing, report, error };
+        return state;
       },
       (error, before) => (state = { ...before, error }),
     );
@@ -116,7 +130,11 @@ export class Replica {
       local,
       none,
       async () => {
-        const found = { conflicts: await this.conflicts(), blobConflicts: await this.blobConflicts(), refused: await this.refused() };
+        const found = {
+          conflicts: await this.conflicts(),
+          blobConflicts: await this.blobConflicts(),
+          refused: await this.refused(),
+        };
         const now = JSON.stringify([
           found.conflicts.map(({ uid, mine, theirs }) => [uid, mine.proof, theirs.proof]),
           found.blobConflicts.map(({ vault, mine, theirs }) => ({ vault, mine, theirs })),
@@ -124,12 +142,14 @@ export class Replica {
         ]);
         if (now === spelled) return undecided;
         spelled = now;
-        return (undecided = found);
+        undecided = found;
+        return found;
       },
       (error, before) => {
         if (!(error instanceof Locked)) return before;
         spelled = ""; // nothing that was decrypted outlives the keys
-        return (undecided = none);
+        undecided = none;
+        return none;
       },
     );
   }
@@ -182,7 +202,8 @@ export class Replica {
    * they write is sent by it at once. It ends with `signal`, or when the replica is closed.
    */
   async *watch(
-    resolver?: Resolver, { every = 15, signal }: { every?: number; signal?: AbortSignal } = {},
+    resolver?: Resolver,
+    { every = 15, signal }: { every?: number; signal?: AbortSignal } = {},
   ): AsyncGenerator<Report, void, undefined> {
     const { watch } = await engine();
     const failed = (error: unknown): void => this.#failed(error);
@@ -242,7 +263,10 @@ export class Replica {
    * With `create`, a vault that is not there is made on this device, and sent with the next sync. A new one shows the
    * server its name only if `sealed` is false.
    */
-  async vault(name?: string, { create = false, sealed = true }: { create?: boolean; sealed?: boolean } = {}): Promise<ReplicaVault> {
+  async vault(
+    name?: string,
+    { create = false, sealed = true }: { create?: boolean; sealed?: boolean } = {},
+  ): Promise<ReplicaVault> {
     return new ReplicaVault(this.#local, await openVault(this.#local, name, create, sealed));
   }
 

@@ -36,6 +36,7 @@ export const merged = (value: unknown): Resolution => new Resolution("merged", t
 
 /** A function; anything else is the caller's mistake. */
 export function checkedResolver(how: Resolver): Resolver {
-  if (typeof how !== "function") throw new Invalid({ resolver: `must be a function, such as keepMine, not ${typeof how}` });
+  if (typeof how !== "function")
+    throw new Invalid({ resolver: `must be a function, such as keepMine, not ${typeof how}` });
   return how;
 }

@@ -11,7 +11,8 @@ const AROUND = 4096; // bytes of a request besides the data of one document, at 
 const DELETION = 100; // bytes of the operation that follows on a notice of deletion, at most
 
 /** The size of a batch's body, in bytes. */
-export const sizeOf = (operations: readonly Operation[]): number => new TextEncoder().encode(JSON.stringify({ operations })).length;
+export const sizeOf = (operations: readonly Operation[]): number =>
+  new TextEncoder().encode(JSON.stringify({ operations })).length;
 
 /** The size of a batch with one document alone, in the longest form that it can take. */
 function singleSize(uid: string, collection: string, { data, hmac }: Sealed): number {

@@ -36,6 +36,8 @@ export async function unlockFrom(core: Core, storage: Storage, password: string,
     Object.assign(core, { email, ring, sealed, descriptor });
     core.session.logIn = () => openSession(core, email, spelledAuth(keys.auth), source);
   } catch (fault) {
-    throw fault instanceof Tampered ? new InvalidCredentials("The password is wrong, or the replica was changed.") : fault;
+    throw fault instanceof Tampered
+      ? new InvalidCredentials("The password is wrong, or the replica was changed.")
+      : fault;
   }
 }

@@ -3,7 +3,16 @@ import { Invalid } from "../errors.js";
 
 /** The tables of a replica. */
 export const TABLES = [
-  "facts", "vaults", "keys", "heads", "data", "earlier", "outbox", "sent", "repeats", "refusals",
+  "facts",
+  "vaults",
+  "keys",
+  "heads",
+  "data",
+  "earlier",
+  "outbox",
+  "sent",
+  "repeats",
+  "refusals",
 ] as const;
 /** A table of a replica. */
 export type Table = (typeof TABLES)[number];

@@ -1,6 +1,16 @@
 // Sync: pull, resolve conflicts, push, until nothing is left to do.
 import {
-  codeOf, DocumentConflict, DocumentNotFound, KeyringConflict, MethodNotAllowed, NotFound, RolledBack, Tampered, Unauthorized, UidTaken, VaultNotFound,
+  codeOf,
+  DocumentConflict,
+  DocumentNotFound,
+  KeyringConflict,
+  MethodNotAllowed,
+  NotFound,
+  RolledBack,
+  Tampered,
+  Unauthorized,
+  UidTaken,
+  VaultNotFound,
 } from "../errors.js";
 import { must } from "../format/encoding.js";
 import { verifyDocument } from "../format/seal.js";
@@ -29,13 +39,18 @@ import { addRenamed, createdVaults, renamed } from "./vaultKeys.js";
 
 const ROUNDS = 20;
 const HIDDEN = "Your directory has a vault that this device has seen, and the server says that there is none.";
-const UNSAID = "Your directory lacks a vault that this device has, and nobody who has the keys said that it was deleted.";
+const UNSAID =
+  "Your directory lacks a vault that this device has, and nobody who has the keys said that it was deleted.";
 const REVOKED = "This token was revoked or has expired, or the account was deleted.";
 const AWAY = "The vault of this token was deleted, or the token does not reach it any more.";
 const STUCK = "The server refuses a change as out of date, and shows nothing newer.";
 
 /** Run a sync until no entry is left that can be sent. */
-export async function runSync(local: Local, resolver?: Resolver, progress?: (progress: SyncProgress) => void): Promise<Report> {
+export async function runSync(
+  local: Local,
+  resolver?: Resolver,
+  progress?: (progress: SyncProgress) => void,
+): Promise<Report> {
   const sync = new Sync(local, resolver && checkedResolver(resolver), progress);
   try {
     return await sync.run();
@@ -43,7 +58,9 @@ export async function runSync(local: Local, resolver?: Resolver, progress?: (pro
     const isAway = refused instanceof VaultNotFound;
     if (!local.core.token || !(isAway || refused instanceof Unauthorized)) throw refused;
     const waiting = (await local.store.entries()).length;
-    const more = waiting ? ` Changes that wait in this replica: ${waiting}. Another token for the same place sends them.` : "";
+    const more = waiting
+      ? ` Changes that wait in this replica: ${waiting}. Another token for the same place sends them.`
+      : "";
     throw isAway ? new VaultNotFound(AWAY + more) : new Unauthorized(REVOKED + more);
   }
 }
@@ -88,7 +105,9 @@ class Sync {
     report.conflicts = await undecidedConflicts(local, this.#scopes);
     report.blobConflicts = await undecidedBlobs(local, this.#scopes);
     report.refused = await refusedChanges(local);
-    report.newlyRefused = report.refused.filter(({ vault, uid, reason }) => !before.has(spell(vault, uid, reason.kind))).length;
+    report.newlyRefused = report.refused.filter(
+      ({ vault, uid, reason }) => !before.has(spell(vault, uid, reason.kind)),
+    ).length;
     local.reported = true;
     return report;
   }
@@ -174,13 +193,15 @@ class Sync {
       } catch (refused) {
         if (!isRefusal(refused)) throw refused;
         await store.transaction(async (tables) => {
-          for (const entry of await tables.entries(uid)) tables.putRefusal({ vault: uid, uid: entry.uid, kind: refused.code });
+          for (const entry of await tables.entries(uid))
+            tables.putRefusal({ vault: uid, uid: entry.uid, kind: refused.code });
         });
         continue;
       }
       await store.transaction(async (tables) => {
         for (const held of await tables.heldBack(uid)) tables.dropRefusal(uid, held);
-        if (made && made.name !== vault.name) await addRenamed(tables, core, [{ uid, wanted: vault.name, name: made.name }]);
+        if (made && made.name !== vault.name)
+          await addRenamed(tables, core, [{ uid, wanted: vault.name, name: made.name }]);
       });
       if (!made) await refuseDeletedVault(local, uid);
     }

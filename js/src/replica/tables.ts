@@ -14,7 +14,8 @@ const SHOWN = new Set<Table>(["heads", "outbox", "refusals", "repeats"]);
 
 type Uids = { readonly vault: string; readonly uid: string };
 const both = ({ vault, uid }: Uids): string => `${vault}\n${uid}`;
-const byUid = <T extends { uid: string }>(records: T[]): Map<string, T> => new Map(records.map((one) => [one.uid, one]));
+const byUid = <T extends { uid: string }>(records: T[]): Map<string, T> =>
+  new Map(records.map((one) => [one.uid, one]));
 
 /** The records of a replica, read and, in a transaction, written. */
 export class Tables {
@@ -47,7 +48,7 @@ export class Tables {
 
   async #json<T>(name: string, otherwise: T): Promise<T> {
     const found = await this.fact(name);
-    return found === undefined ? otherwise : JSON.parse(found) as T;
+    return found === undefined ? otherwise : (JSON.parse(found) as T);
   }
 
   // Vaults
@@ -84,7 +85,8 @@ export class Tables {
   }
 
   /** The vault with the blob that was kept apart. */
-  blobAside = (uid: string): Promise<VaultRecord | undefined> => this.#json<VaultRecord | undefined>(`${ASIDE}${uid}`, undefined);
+  blobAside = (uid: string): Promise<VaultRecord | undefined> =>
+    this.#json<VaultRecord | undefined>(`${ASIDE}${uid}`, undefined);
 
   dropBlobAside(uid: string): void {
     this.setFact(`${ASIDE}${uid}`, undefined);
@@ -137,7 +139,15 @@ export class Tables {
 
   /** Those of these documents that are here. */
   async rows(vault: string, uids: readonly string[]): Promise<Row[]> {
-    const found = await this.#view.read(uids.flatMap((uid) => [["heads", vault, uid], ["data", vault, uid]] satisfies Address[]));
+    const found = await this.#view.read(
+      uids.flatMap(
+        (uid) =>
+          [
+            ["heads", vault, uid],
+            ["data", vault, uid],
+          ] satisfies Address[],
+      ),
+    );
     return uids.flatMap((uid, at) => {
       const [head, data] = [found[2 * at] as Head | undefined, found[2 * at + 1]];
       if (!head) return [];
@@ -149,7 +159,9 @@ export class Tables {
 
   /** The live documents without their content, in the order of their last change. */
   async liveHeads(vault: string, collection?: string): Promise<Head[]> {
-    const found = (await this.heads(vault)).filter((head) => !head.deleted && (collection ?? head.collection) === head.collection);
+    const found = (await this.heads(vault)).filter(
+      (head) => !head.deleted && (collection ?? head.collection) === head.collection,
+    );
     return found.sort((one, other) => one.updatedAt - other.updatedAt || compare(one.uid, other.uid));
   }
 
@@ -159,14 +171,19 @@ export class Tables {
     // Documents that have changed one after the other may lie far apart: what lies together is read in few pieces.
     const piece = Math.max(1024, Math.ceil(wanted.length / 4));
     for (let from = 0; from < wanted.length; from += piece) {
-      const rows = await this.rows(vault, wanted.slice(from, from + piece).map(({ uid }) => uid));
+      const rows = await this.rows(
+        vault,
+        wanted.slice(from, from + piece).map(({ uid }) => uid),
+      );
       for (let at = 0; at < rows.length; at += CHUNK) yield rows.slice(at, at + CHUNK);
     }
   }
 
   /** Contents that were opened before, of a place of a vault, in the order of their keys: see contents.ts. */
   async contents(vault: string, place: string): Promise<ContentsRecord[]> {
-    return (await this.#all<ContentsRecord>("facts", this.contentsIn(vault))).filter(({ uid }) => uid.startsWith(`${place}\n`));
+    return (await this.#all<ContentsRecord>("facts", this.contentsIn(vault))).filter(({ uid }) =>
+      uid.startsWith(`${place}\n`),
+    );
   }
 
   /** What the keys of the contents of a vault begin with. */
@@ -201,17 +218,26 @@ export class Tables {
   /** The number of documents that the server has not deleted, and the latest timestamp of any. */
   async countLive(vault: string): Promise<[count: number, last: number]> {
     const heads = await this.heads(vault);
-    return [heads.filter((head) => head.deletedAt === null).length, heads.reduce((last, head) => Math.max(last, head.updatedAt), 0)];
+    return [
+      heads.filter((head) => head.deletedAt === null).length,
+      heads.reduce((last, head) => Math.max(last, head.updatedAt), 0),
+    ];
   }
 
   /** Keep documents as they were received, each with whether a key holder deleted it. `mine`: written here. */
   async putRows(vault: string, rows: readonly (readonly [Row, boolean])[], mine = false): Promise<void> {
-    const before = await this.headsOf(vault, rows.map(([row]) => row.uid));
+    const before = await this.headsOf(
+      vault,
+      rows.map(([row]) => row.uid),
+    );
     for (const [{ data, vaultUid: _, ...row }, deleted] of rows) {
       const old = before.get(row.uid);
       if (old?.hmac != null && old.hmac !== row.hmac) {
         const earlier = (await this.#one<[number, string][]>("earlier", vault, row.uid)) ?? [];
-        const kept = [...earlier.filter(([version]) => version > old.version - EARLIER_VERSIONS), [old.version, old.hmac]];
+        const kept = [
+          ...earlier.filter(([version]) => version > old.version - EARLIER_VERSIONS),
+          [old.version, old.hmac],
+        ];
         this.#put(["earlier", vault, row.uid], kept);
       }
       this.#put(["heads", vault, row.uid], { vault, ...row, deleted, mine } satisfies Head);
@@ -265,8 +291,15 @@ export class Tables {
 
   /** The entries that can be sent, in order: their base is the server's version, and it has not refused them. */
   async ready(vault: string, after: number, limit: number): Promise<Entry[]> {
-    const [entries, repeats, held] = await Promise.all([this.entries(vault), this.repeats(vault), this.heldBack(vault)]);
-    const heads = await this.headsOf(vault, entries.map(({ uid }) => uid));
+    const [entries, repeats, held] = await Promise.all([
+      this.entries(vault),
+      this.repeats(vault),
+      this.heldBack(vault),
+    ]);
+    const heads = await this.headsOf(
+      vault,
+      entries.map(({ uid }) => uid),
+    );
     const isReady = ({ seq, uid, base }: Entry): boolean =>
       seq > after && base === (heads.get(uid)?.version ?? 0) && !repeats.has(uid) && !held.has(uid);
     return entries.filter(isReady).slice(0, limit);
@@ -326,7 +359,10 @@ export class Tables {
   /** The number of queued changes that a sync would send. */
   async countSendable(): Promise<number> {
     const entries = await this.entries();
-    const heads = (await this.#view.read(entries.map(({ vault, uid }) => ["heads", vault, uid]))) as (Head | undefined)[];
+    const heads = (await this.#view.read(entries.map(({ vault, uid }) => ["heads", vault, uid]))) as (
+      | Head
+      | undefined
+    )[];
     const refused = new Set((await this.refusals()).map(both));
     return entries.filter((entry, at) => entry.base === (heads[at]?.version ?? 0) && !refused.has(both(entry))).length;
   }
@@ -401,7 +437,8 @@ export class Store extends Tables {
       await this.open().write(changes);
       const changed = new Map<string, Changed>();
       for (const [[table, vault = "", uid = ""]] of changes) {
-        if (SHOWN.has(table) || (table === "facts" && vault.startsWith(ASIDE))) changed.set(both({ vault, uid }), [vault, uid]);
+        if (SHOWN.has(table) || (table === "facts" && vault.startsWith(ASIDE)))
+          changed.set(both({ vault, uid }), [vault, uid]);
       }
       if (!changed.size) return result;
       try {

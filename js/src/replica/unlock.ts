@@ -41,7 +41,10 @@ export async function openLocal(core: Core, storage: Storage): Promise<Local> {
     store.listen((changed) => {
       if (changed.length || store.isClosed) return;
       const follow = async (): Promise<unknown> => (await engine()).updateDevice(local);
-      store.open().alone("sync", follow).catch(() => undefined); // then the next sync does it
+      store
+        .open()
+        .alone("sync", follow)
+        .catch(() => undefined); // then the next sync does it
     });
     // A newer keyring is kept at once: after a restore, the keys in it may be nowhere else.
     core.onKeyring.push(async () => {
@@ -95,13 +98,19 @@ export async function storeKeys(core: Core, tables: Tables): Promise<void> {
   const seen = await tables.fact("descriptor");
   if (seen !== undefined) checkWork(descriptor, readDescriptor(seen));
   tables.setFact("salt", toBase64(await kdfSalt(email, descriptor)));
-  tables.setFact("email", toBase64(await sealBox(await emailKey(ring), primitives().random(KEY), text(email), emailLabel(ring))));
+  tables.setFact(
+    "email",
+    toBase64(await sealBox(await emailKey(ring), primitives().random(KEY), text(email), emailLabel(ring))),
+  );
   tables.setFact("descriptor", JSON.stringify(spellDescriptor(descriptor)));
   tables.setFact("keyring", sealed);
   await vaultKeys.keepAll(tables, ring);
   tables.setFact("identity", identities.at(-1));
   tables.setFact("keyring version", `${ring.version}`);
-  tables.setFact("generations", JSON.stringify(Object.fromEntries(ring.vaults.map(({ uid, generation }) => [uid, generation]))));
+  tables.setFact(
+    "generations",
+    JSON.stringify(Object.fromEntries(ring.vaults.map(({ uid, generation }) => [uid, generation]))),
+  );
 }
 
 /** The key that seals the account's email. */
@@ -122,7 +131,8 @@ export async function openVaults(local: Local, tables: Tables = local.store): Pr
   const ring = core.keyring();
   const created = new Map((await vaultKeys.createdVaults(tables, ring)).map((vault) => [vault.uid, vault]));
   const found = [...created.values()].filter(({ uid }) => !ring.entry(uid)).map((vault) => openCreated(ring, vault));
-  for (const entry of ring.vaults) if (known.has(entry.uid) || created.has(entry.uid)) found.push(openEntry(core, entry));
+  for (const entry of ring.vaults)
+    if (known.has(entry.uid) || created.has(entry.uid)) found.push(openEntry(core, entry));
   return (await Promise.all(found)).sort((one, other) => compare(one.uid, other.uid));
 }
 
@@ -130,7 +140,12 @@ const openCreated = async (ring: Keyring, vault: vaultKeys.KeptVault): Promise<O
   openVaultWith(await vaultKeys.keysOf(ring, vault), vault);
 
 /** One vault of a replica. With `create` it is made here, if there is none of this name; the next sync sends it. */
-export async function openVault(local: Local, name: string | undefined, create: boolean, sealed: boolean): Promise<OpenVault> {
+export async function openVault(
+  local: Local,
+  name: string | undefined,
+  create: boolean,
+  sealed: boolean,
+): Promise<OpenVault> {
   const { token } = local.core;
   if (token && "wires" in token.keys) throw new Locked("This token opens one collection; use collection().");
   if (name === undefined && !token) throw new Invalid({ name: "is required" });
@@ -145,7 +160,10 @@ export async function openVault(local: Local, name: string | undefined, create: 
     const ring = local.core.keyring();
     const meanwhile = await find(tables);
     if (meanwhile) return meanwhile;
-    return openCreated(ring, await vaultKeys.createVault(tables, ring, newUid(), checkedVaultName(name, sealed), sealed));
+    return openCreated(
+      ring,
+      await vaultKeys.createVault(tables, ring, newUid(), checkedVaultName(name, sealed), sealed),
+    );
   });
 }
 
@@ -171,5 +189,13 @@ export async function blobOf({ store, core }: Local, { uid, keys }: OpenVault): 
 
 /** A vault as the server shows it. */
 const vaultRow = ({ uid, wire, version, clock, epoch, data, salt }: VaultRecord) => ({
-  uid, name: wire, version, updatedAt: clock, epoch, data, salt, documents: null, bytes: null,
+  uid,
+  name: wire,
+  version,
+  updatedAt: clock,
+  epoch,
+  data,
+  salt,
+  documents: null,
+  bytes: null,
 });

@@ -36,7 +36,8 @@ export interface KeptVault {
 /** Keep the keys of every vault of the directory; those of others only as long as changes wait in them. */
 export async function keepAll(tables: Tables, ring: Keyring): Promise<void> {
   const before = await keptVaults(tables, ring);
-  for (const { uid, name, sealed } of ring.vaults) await keep(tables, ring, { uid, name, sealed, secrets: ring.secrets(uid) });
+  for (const { uid, name, sealed } of ring.vaults)
+    await keep(tables, ring, { uid, name, sealed, secrets: ring.secrets(uid) });
   for (const [uid, vault] of before) if (!ring.entry(uid)) await keep(tables, ring, vault);
   for (const { vault } of await tables.keptKeys()) {
     if (ring.isGone(vault) && !(await tables.entries(vault)).length) tables.dropKeys(vault);
@@ -44,7 +45,12 @@ export async function keepAll(tables: Tables, ring: Keyring): Promise<void> {
 }
 
 /** Keep the keys of one vault, sealed under the newest identity. `isNew`: the server does not have it yet. */
-async function keep(tables: Tables, ring: Keyring, { uid, name, sealed, secrets }: KeptVault, isNew = false): Promise<void> {
+async function keep(
+  tables: Tables,
+  ring: Keyring,
+  { uid, name, sealed, secrets }: KeptVault,
+  isNew = false,
+): Promise<void> {
   const keys = secrets.map(([one, secret]) => [one, toBase64(secret.reveal())]);
   await tables.putKeys(uid, await seal(ring, PURPOSE, { name, sealed, keys }, uid), isNew);
 }
@@ -64,7 +70,13 @@ export async function keptVaults(tables: Tables, ring: Keyring): Promise<Map<str
 }
 
 /** Make a vault that the server does not have yet, with a key of its own. */
-export async function createVault(tables: Tables, ring: Keyring, uid: string, name: string, sealed: boolean): Promise<KeptVault> {
+export async function createVault(
+  tables: Tables,
+  ring: Keyring,
+  uid: string,
+  name: string,
+  sealed: boolean,
+): Promise<KeptVault> {
   const made: KeptVault = { uid, name, sealed, secrets: [[1, new Secret(primitives().random(KEY))]] };
   await keep(tables, ring, made, true);
   return made;
@@ -107,7 +119,12 @@ export async function sealRenamed(tables: Tables, core: Core): Promise<void> {
 
 async function open(ring: Keyring, uid: string, sealed: string): Promise<KeptVault> {
   const found = await unseal<{ name: string; sealed: boolean; keys: [number, string][] }>(ring, PURPOSE, sealed, uid);
-  return { uid, name: found.name, sealed: found.sealed, secrets: found.keys.map(([one, key]) => [one, new Secret(fromBase64(key))]) };
+  return {
+    uid,
+    name: found.name,
+    sealed: found.sealed,
+    secrets: found.keys.map(([one, key]) => [one, new Secret(fromBase64(key))]),
+  };
 }
 
 /** Seal something under the newest identity, for a purpose and a place. */
@@ -125,7 +142,13 @@ async function unseal<T>(ring: Keyring, purpose: string, sealed: string, ...plac
   const identity = ring.reveal().body.identity.find((one) => one.generation === generation);
   must(identity !== undefined);
   // What this key has sealed, this client has written.
-  return readJson(await openBox(await keyOf(identity.agree, purpose), raw.slice(4), items(purpose, ring.account, ...place, generation))) as T;
+  return readJson(
+    await openBox(
+      await keyOf(identity.agree, purpose),
+      raw.slice(4),
+      items(purpose, ring.account, ...place, generation),
+    ),
+  ) as T;
 }
 
 /** The generation of the newest identity, and a key of it for a purpose. */

@@ -5,7 +5,15 @@ import { type Document, Scope } from "../operations/documents.js";
 import { type OpenVault, renewed } from "../operations/vaults.js";
 import type { Value, ValueType } from "../operations/valueTypes.js";
 import { checkedType } from "../vaults.js";
-import { type LiveDocument, liveDocument, type LiveDocuments, liveDocuments, type LiveStore, type Query, select } from "./live.js";
+import {
+  type LiveDocument,
+  liveDocument,
+  type LiveDocuments,
+  liveDocuments,
+  type LiveStore,
+  type Query,
+  select,
+} from "./live.js";
 import type { Local } from "./local.js";
 import { blobOf } from "./unlock.js";
 

@@ -11,7 +11,11 @@ const LONG_POLL = 25; // seconds
 
 /** Sync whenever that is worthwhile; the reports of syncs that changed something. One tab does so, the others wait. */
 export async function* watch(
-  local: Local, sync: () => Promise<Report>, every: number, signal: AbortSignal | undefined, failed: (fault: unknown) => void,
+  local: Local,
+  sync: () => Promise<Report>,
+  every: number,
+  signal: AbortSignal | undefined,
+  failed: (fault: unknown) => void,
 ): AsyncGenerator<Report, void, undefined> {
   const ended = new AbortController();
   const end = (): void => ended.abort();

@@ -19,7 +19,12 @@ export function useAction(told: (fault: unknown) => string | undefined = sentenc
   const [fault, setFault] = useState<string>();
   const running = useRef(false);
   const mounted = useRef(true);
-  useEffect(() => () => void (mounted.current = false), []);
+  useEffect(
+    () => () => {
+      mounted.current = false;
+    },
+    [],
+  );
   const run = async (task: () => Promise<void>): Promise<void> => {
     if (running.current) return;
     running.current = true;

@@ -36,15 +36,23 @@ export function Activity() {
                 <tbody>
                   {found.slice(0, shown).map(({ id, type, createdAt, address, userAgent }) => (
                     <tr key={id}>
-                      <td><Time at={createdAt} /></td>
+                      <td>
+                        <Time at={createdAt} />
+                      </td>
                       <td>{Object.hasOwn(kinds, type) ? kinds[type] : type}</td>
-                      <td title={userAgent}><bdi>{address}</bdi></td>
+                      <td title={userAgent}>
+                        <bdi>{address}</bdi>
+                      </td>
                     </tr>
                   ))}
                 </tbody>
               </table>
             </div>
-            {found.length > shown && <div class="row"><Button onClick={() => setShown(shown + PAGE)}>{moreTexts.activity.more(found.length - shown)}</Button></div>}
+            {found.length > shown && (
+              <div class="row">
+                <Button onClick={() => setShown(shown + PAGE)}>{moreTexts.activity.more(found.length - shown)}</Button>
+              </div>
+            )}
           </>
         )}
       </Loaded>

@@ -12,15 +12,28 @@ export function Appearance() {
   return (
     <div class="stack narrow">
       <Select<Settings["theme"]>
-        label={moreTexts.appearance.theme} value={theme} onChange={(next) => changeSettings({ theme: next })}
-        choices={[["system", themes.system], ["light", themes.light], ["dark", themes.dark]]}
+        label={moreTexts.appearance.theme}
+        value={theme}
+        onChange={(next) => changeSettings({ theme: next })}
+        choices={[
+          ["system", themes.system],
+          ["light", themes.light],
+          ["dark", themes.dark],
+        ]}
       />
       <Select<Settings["density"]>
-        label={moreTexts.appearance.density} value={density} onChange={(next) => changeSettings({ density: next })}
-        choices={[["dense", densities.dense], ["roomy", densities.roomy]]}
+        label={moreTexts.appearance.density}
+        value={density}
+        onChange={(next) => changeSettings({ density: next })}
+        choices={[
+          ["dense", densities.dense],
+          ["roomy", densities.roomy],
+        ]}
       />
       <Select
-        label={moreTexts.appearance.lock} hint={moreTexts.appearance.lockHint} value={`${lockMinutes}`}
+        label={moreTexts.appearance.lock}
+        hint={moreTexts.appearance.lockHint}
+        value={`${lockMinutes}`}
         choices={LOCK_CHOICES.map((minutes) => [`${minutes}`, moreTexts.appearance.lockAfter(minutes)] as const)}
         onChange={(next) => {
           putOff(Number(next)); // first: other tabs read the time before the choice

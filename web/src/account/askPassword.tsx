@@ -43,14 +43,23 @@ export function AskPassword({ title, action, isDanger, children, missing, run, o
       onSubmit={submit}
       actions={
         <>
-          <Button onClick={onClose} isDisabled={doing.isBusy}>{texts.common.cancel}</Button>
-          <Button type="submit" kind={isDanger ? "danger" : "primary"} isBusy={doing.isBusy}>{action}</Button>
+          <Button onClick={onClose} isDisabled={doing.isBusy}>
+            {texts.common.cancel}
+          </Button>
+          <Button type="submit" kind={isDanger ? "danger" : "primary"} isBusy={doing.isBusy}>
+            {action}
+          </Button>
         </>
       }
     >
       {children}
       <Fault>{doing.fault}</Fault>
-      <PasswordField label={moreTexts.askPassword.current} autoComplete="current-password" value={password} onInput={setPassword} />
+      <PasswordField
+        label={moreTexts.askPassword.current}
+        autoComplete="current-password"
+        value={password}
+        onInput={setPassword}
+      />
     </Dialog>
   );
 }

@@ -40,9 +40,19 @@ export function Devices() {
                     {one.current && <span class="tag">{moreTexts.devices.current}</span>}
                   </p>
                   <p class="muted small">
-                    {moreTexts.devices.used} <Time at={one.lastUsedAt} />{one.address !== null && <> · <bdi>{one.address}</bdi></>}
+                    {moreTexts.devices.used} <Time at={one.lastUsedAt} />
+                    {one.address !== null && (
+                      <>
+                        {" · "}
+                        <bdi>{one.address}</bdi>
+                      </>
+                    )}
                   </p>
-                  {one.userAgent !== null && <p class="muted small clip" title={one.userAgent}><bdi>{one.userAgent}</bdi></p>}
+                  {one.userAgent !== null && (
+                    <p class="muted small clip" title={one.userAgent}>
+                      <bdi>{one.userAgent}</bdi>
+                    </p>
+                  )}
                 </div>
                 {!one.current && <Button onClick={() => setEnding(one)}>{moreTexts.devices.end}</Button>}
               </li>
@@ -51,7 +61,14 @@ export function Devices() {
         )}
       </Loaded>
       {ending && (
-        <Confirm title={moreTexts.devices.endTitle} action={moreTexts.devices.end} isDanger isBusy={action.isBusy} onConfirm={end} onClose={() => setEnding(undefined)}>
+        <Confirm
+          title={moreTexts.devices.endTitle}
+          action={moreTexts.devices.end}
+          isDanger
+          isBusy={action.isBusy}
+          onConfirm={end}
+          onClose={() => setEnding(undefined)}
+        >
           <p>{moreTexts.devices.endWhy}</p>
           <Fault>{action.fault}</Fault>
         </Confirm>

@@ -39,11 +39,20 @@ export function ExportForm({ gather, children, onDone }: ExportFormProps) {
   };
   return (
     <>
-      <Select label={moreTexts.transfer.format} value={format} onChange={setFormat} choices={WRITE_FORMATS.map((one) => [one, moreTexts.transfer.formats[one]] as const)} />
+      <Select
+        label={moreTexts.transfer.format}
+        value={format}
+        onChange={setFormat}
+        choices={WRITE_FORMATS.map((one) => [one, moreTexts.transfer.formats[one]] as const)}
+      />
       {children}
       <Fault>{action.fault}</Fault>
       <p class="warningBox">{moreTexts.transfer.plain}</p>
-      <div class="row"><Button icon="download" isBusy={action.isBusy} onClick={() => void action.run(write)}>{moreTexts.transfer.write}</Button></div>
+      <div class="row">
+        <Button icon="download" isBusy={action.isBusy} onClick={() => void action.run(write)}>
+          {moreTexts.transfer.write}
+        </Button>
+      </div>
       {done !== undefined && <Progress label={moreTexts.transfer.progress(done, undefined)} />}
     </>
   );

@@ -24,7 +24,9 @@ export function useLoaded<T>(fetch: () => Promise<T>): Loading<T> {
       (value) => isShown && setState({ value }),
       (fault: unknown) => isShown && setState({ fault: sentenceOf(fault) ?? texts.common.notLoaded }),
     );
-    return () => void (isShown = false);
+    return () => {
+      isShown = false;
+    };
   }, [turn]);
   return { value: state.value, fault: state.fault, again: () => setTurn((before) => before + 1) };
 }
@@ -35,16 +37,22 @@ export function Loaded<T>({ of, children }: { of: Loading<T>; children: (value: 
     return (
       <div class="stack">
         <Fault>{of.fault}</Fault>
-        <div class="row"><Button onClick={of.again}>{texts.common.retry}</Button></div>
+        <div class="row">
+          <Button onClick={of.again}>{texts.common.retry}</Button>
+        </div>
       </div>
     );
   }
-  return of.value === undefined ? <Waiting label={texts.common.loading} /> : <>{children(of.value)}</>;
+  return of.value === undefined ? <Waiting label={texts.common.loading} /> : children(of.value);
 }
 
 /** A time in the past, in the words of this browser; the whole time when it is pointed at. */
 export function Time({ at }: { at: number | null }) {
   if (at === null) return <>{texts.common.never}</>;
   const date = new Date(at);
-  return <time dateTime={date.toISOString()} title={date.toLocaleString("en")}>{date.toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}</time>;
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString("en")}>
+      {date.toLocaleString("en", { dateStyle: "medium", timeStyle: "short" })}
+    </time>
+  );
 }

@@ -30,7 +30,12 @@ export function LogIn({ onBack }: { onBack?: () => void }) {
     if (page) void failed.run(async () => setLoaded({ Page: await LATER[page]() }));
   }, [page]);
   if (page && loaded) return <loaded.Page typed={typed} onTyped={setTyped} onBack={() => setPage(undefined)} />;
-  if (page) return <Frame title={texts.common.name}>{failed.fault ? <Fault>{failed.fault}</Fault> : <Waiting label={texts.common.loading} />}</Frame>;
+  if (page)
+    return (
+      <Frame title={texts.common.name}>
+        {failed.fault ? <Fault>{failed.fault}</Fault> : <Waiting label={texts.common.loading} />}
+      </Frame>
+    );
   return <LogInForm typed={typed} onTyped={setTyped} onPage={setPage} onBack={onBack} />;
 }
 
@@ -56,23 +61,49 @@ function LogInForm({ typed, onTyped, onPage, onBack }: FormProps) {
         <Fault>{action.fault}</Fault>
         <ServerField typed={typed} onTyped={onTyped} />
         <EmailField typed={typed} onTyped={onTyped} isFirst />
-        <PasswordField label={texts.common.password} autoComplete="current-password" value={password} onInput={setPassword} />
-        <Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.logIn.submit}</Button>
-        {action.isBusy && <p class="hint" role="status">{texts.logIn.working}</p>}
+        <PasswordField
+          label={texts.common.password}
+          autoComplete="current-password"
+          value={password}
+          onInput={setPassword}
+        />
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>
+          {texts.logIn.submit}
+        </Button>
+        {action.isBusy && (
+          <p class="hint" role="status">
+            {texts.logIn.working}
+          </p>
+        )}
       </Form>
       <div class="choices">
         {hasPasskeys && (
-          <Button kind="secondary" icon="key" isDisabled={action.isBusy} onClick={() => void action.run(() => logInWithPasskey(server))}>
+          <Button
+            kind="secondary"
+            icon="key"
+            isDisabled={action.isBusy}
+            onClick={() => void action.run(() => logInWithPasskey(server))}
+          >
             {texts.logIn.passkey}
           </Button>
         )}
         {onBack ? (
-          <Button kind="plain" onClick={onBack}>{texts.common.back}</Button>
+          <Button kind="plain" onClick={onBack}>
+            {texts.common.back}
+          </Button>
         ) : (
-          <Button kind="plain" onClick={() => onPage("signUp")}>{texts.logIn.signUp}</Button>
+          <Button kind="plain" onClick={() => onPage("signUp")}>
+            {texts.logIn.signUp}
+          </Button>
         )}
-        <Button kind="plain" onClick={() => onPage("recover")}>{texts.logIn.recover}</Button>
-        {!onBack && <Button kind="plain" onClick={() => onPage("moveIn")}>{texts.logIn.moveIn}</Button>}
+        <Button kind="plain" onClick={() => onPage("recover")}>
+          {texts.logIn.recover}
+        </Button>
+        {!onBack && (
+          <Button kind="plain" onClick={() => onPage("moveIn")}>
+            {texts.logIn.moveIn}
+          </Button>
+        )}
       </div>
     </Frame>
   );

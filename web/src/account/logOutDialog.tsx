@@ -18,7 +18,14 @@ export function LogOutDialog({ onClose }: { onClose: () => void }) {
       tell(isTold ? texts.logOut.done : texts.logOut.notTold, isTold ? {} : { kind: "fault" });
     });
   return (
-    <Confirm title={texts.logOut.title} action={texts.logOut.submit} isDanger={pending > 0} isBusy={action.isBusy} onConfirm={confirm} onClose={onClose}>
+    <Confirm
+      title={texts.logOut.title}
+      action={texts.logOut.submit}
+      isDanger={pending > 0}
+      isBusy={action.isBusy}
+      onConfirm={confirm}
+      onClose={onClose}
+    >
       <p>{texts.logOut.open}</p>
       {pending > 0 && <p class="warningBox">{texts.logOut.pending(pending)}</p>}
       <Fault>{action.fault}</Fault>

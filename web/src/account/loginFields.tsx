@@ -26,18 +26,34 @@ export function ServerField({ typed, onTyped }: { typed: Typed; onTyped: (typed:
   if (!isHostedApart()) return null;
   return (
     <TextField
-      label={texts.common.server} type="url" autoComplete="url" hint={texts.logIn.serverHint}
-      value={typed.server} onInput={(server) => onTyped({ ...typed, server })}
+      label={texts.common.server}
+      type="url"
+      autoComplete="url"
+      hint={texts.logIn.serverHint}
+      value={typed.server}
+      onInput={(server) => onTyped({ ...typed, server })}
     />
   );
 }
 
 /** The email of the account. `isFirst`: it has the focus when the form appears. */
-export function EmailField({ typed, onTyped, isFirst = false }: { typed: Typed; onTyped: (typed: Typed) => void; isFirst?: boolean }) {
+export function EmailField({
+  typed,
+  onTyped,
+  isFirst = false,
+}: {
+  typed: Typed;
+  onTyped: (typed: Typed) => void;
+  isFirst?: boolean;
+}) {
   return (
     <TextField
-      label={texts.common.email} type="email" autoComplete="username" autoFocus={isFirst}
-      value={typed.email} onInput={(email) => onTyped({ ...typed, email })}
+      label={texts.common.email}
+      type="email"
+      autoComplete="username"
+      autoFocus={isFirst}
+      value={typed.email}
+      onInput={(email) => onTyped({ ...typed, email })}
     />
   );
 }

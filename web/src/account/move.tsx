@@ -44,18 +44,34 @@ export function Move() {
         <p class="muted">{moreTexts.move.what}</p>
         {pending > 0 && <p class="warningBox">{moreTexts.move.pending(pending)}</p>}
         <Fault>{action.fault}</Fault>
-        <div class="row"><Button icon="download" isBusy={action.isBusy} onClick={write}>{moreTexts.move.write}</Button></div>
+        <div class="row">
+          <Button icon="download" isBusy={action.isBusy} onClick={write}>
+            {moreTexts.move.write}
+          </Button>
+        </div>
         <h3>{moreTexts.move.how}</h3>
-        <ol class="steps numbered">{moreTexts.move.steps.map((step) => <li key={step}>{step}</li>)}</ol>
+        <ol class="steps numbered">
+          {moreTexts.move.steps.map((step) => (
+            <li key={step}>{step}</li>
+          ))}
+        </ol>
       </section>
       <section class="stack section">
         <h3>{moreTexts.move.end}</h3>
         <p class="muted">{moreTexts.move.endWhat}</p>
-        <div class="row"><Button kind="danger" onClick={() => setDeleting(true)}>{moreTexts.move.delete}</Button></div>
+        <div class="row">
+          <Button kind="danger" onClick={() => setDeleting(true)}>
+            {moreTexts.move.delete}
+          </Button>
+        </div>
       </section>
       {isDeleting && (
         <AskPassword
-          title={moreTexts.move.delete} action={moreTexts.move.delete} isDanger run={erase} onClose={() => setDeleting(false)}
+          title={moreTexts.move.delete}
+          action={moreTexts.move.delete}
+          isDanger
+          run={erase}
+          onClose={() => setDeleting(false)}
           missing={() => (typed.trim().toLowerCase() === email.toLowerCase() ? undefined : moreTexts.move.typeEmail)}
         >
           <p>{moreTexts.move.deleteWhy}</p>

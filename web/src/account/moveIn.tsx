@@ -55,18 +55,42 @@ export const MoveIn: LoginSubpage = ({ typed, onTyped, onBack }) => {
         <Fault>{action.fault}</Fault>
         <ServerField typed={typed} onTyped={onTyped} />
         <div class="row">
-          <Button icon="file" autoFocus onClick={() => void chooseFile("").then((chosen) => chosen && setFile(chosen))}>{moreTexts.moveIn.choose}</Button>
-          {file && <span class="clip"><bdi>{file.name}</bdi></span>}
+          <Button icon="file" autoFocus onClick={() => void chooseFile("").then((chosen) => chosen && setFile(chosen))}>
+            {moreTexts.moveIn.choose}
+          </Button>
+          {file && (
+            <span class="clip">
+              <bdi>{file.name}</bdi>
+            </span>
+          )}
         </div>
         <EmailField typed={typed} onTyped={onTyped} />
-        <PasswordField label={texts.common.password} autoComplete="current-password" value={password} onInput={setPassword} />
-        {invitation !== undefined && <TextField label={texts.signUp.invitation} hint={texts.signUp.invitationHint} isMono value={invitation} onInput={setInvitation} maxLength={100} />}
+        <PasswordField
+          label={texts.common.password}
+          autoComplete="current-password"
+          value={password}
+          onInput={setPassword}
+        />
+        {invitation !== undefined && (
+          <TextField
+            label={texts.signUp.invitation}
+            hint={texts.signUp.invitationHint}
+            isMono
+            value={invitation}
+            onInput={setInvitation}
+            maxLength={100}
+          />
+        )}
         {isLess !== undefined && <Checkbox label={moreTexts.moveIn.less} isChecked={isLess} onChange={setLess} />}
-        <Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.moveIn.submit}</Button>
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>
+          {moreTexts.moveIn.submit}
+        </Button>
         {progress && <Progress label={moreTexts.moveIn.progress} done={progress[0]} total={progress[1]} />}
       </Form>
       <div class="choices">
-        <Button kind="plain" onClick={onBack}>{texts.common.back}</Button>
+        <Button kind="plain" onClick={onBack}>
+          {texts.common.back}
+        </Button>
       </div>
     </Frame>
   );

@@ -35,12 +35,17 @@ export function NewPasswordFields({ label = texts.signUp.password, value, onInpu
   return (
     <>
       <PasswordField
-        label={label} autoComplete="new-password" value={first} hint={<Strength password={first} />}
+        label={label}
+        autoComplete="new-password"
+        value={first}
+        hint={<Strength password={first} />}
         onInput={(next) => onInput({ ...value, first: next })}
       />
       <div onFocusOut={() => setLeft(true)}>
         <PasswordField
-          label={texts.signUp.again} autoComplete="new-password" value={again}
+          label={texts.signUp.again}
+          autoComplete="new-password"
+          value={again}
           fault={isLeft && again && first !== again ? texts.signUp.differs : undefined}
           onInput={(next) => onInput({ ...value, again: next })}
         />

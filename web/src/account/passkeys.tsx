@@ -51,7 +51,11 @@ export function PasskeysSection() {
   return (
     <>
       <p class="muted">{moreTexts.passkeys.what}</p>
-      <div class="row"><Button icon="add" onClick={() => setNew(true)}>{moreTexts.passkeys.add}</Button></div>
+      <div class="row">
+        <Button icon="add" onClick={() => setNew(true)}>
+          {moreTexts.passkeys.add}
+        </Button>
+      </div>
       <Loaded of={passkeys}>
         {(found) =>
           found.length ? (
@@ -64,7 +68,9 @@ export function PasskeysSection() {
                       <bdi>{one.name || moreTexts.passkeys.unknown}</bdi>
                       {one.unlocks && <span class="tag">{moreTexts.passkeys.unlocks}</span>}
                     </p>
-                    <p class="muted small">{moreTexts.passkeys.used} <Time at={one.lastUsedAt} /></p>
+                    <p class="muted small">
+                      {moreTexts.passkeys.used} <Time at={one.lastUsedAt} />
+                    </p>
                   </div>
                   <Menu label={moreTexts.passkeys.actions(one.name)} items={itemsOf(one)} />
                 </li>
@@ -75,10 +81,25 @@ export function PasskeysSection() {
           )
         }
       </Loaded>
-      {isNew && <Add onClose={() => setNew(false)} onAdded={(made) => (setAdded(made), passkeys.again())} onUnlock={unlockWith} />}
+      {isNew && (
+        <Add
+          onClose={() => setNew(false)}
+          onAdded={(made) => {
+            setAdded(made);
+            passkeys.again();
+          }}
+          onUnlock={unlockWith}
+        />
+      )}
       {added?.recoveryCodes && <RecoveryCodeSheet codes={added.recoveryCodes} onClose={() => setAdded(undefined)} />}
       {doing && (
-        <AskPassword title={moreTexts.passkeys.titles[doing.what]} action={texts.common.next} isDanger={doing.what === "delete"} run={run} onClose={() => setDoing(undefined)}>
+        <AskPassword
+          title={moreTexts.passkeys.titles[doing.what]}
+          action={texts.common.next}
+          isDanger={doing.what === "delete"}
+          run={run}
+          onClose={() => setDoing(undefined)}
+        >
           <p>{moreTexts.passkeys.whys[doing.what]}</p>
         </AskPassword>
       )}
@@ -98,15 +119,28 @@ function Add({ onClose, onAdded, onUnlock }: AddProps) {
   const [name, setName] = useState("");
   const add = async (password: string): Promise<void> => {
     const made = await client.passkeys.add(name.trim(), password, await authenticator(), { code: askFactor });
-    if (made.hasPrf) await onUnlock(made.passkey, password).catch(() => tell(moreTexts.passkeys.notUnlocking, { kind: "fault" }));
+    if (made.hasPrf)
+      await onUnlock(made.passkey, password).catch(() => tell(moreTexts.passkeys.notUnlocking, { kind: "fault" }));
     await saveAgain();
     onAdded(made);
     tell(moreTexts.passkeys.added);
   };
   return (
-    <AskPassword title={moreTexts.passkeys.add} action={texts.common.next} missing={() => (name.trim() ? undefined : moreTexts.passkeys.nameMissing)} run={add} onClose={onClose}>
+    <AskPassword
+      title={moreTexts.passkeys.add}
+      action={texts.common.next}
+      missing={() => (name.trim() ? undefined : moreTexts.passkeys.nameMissing)}
+      run={add}
+      onClose={onClose}
+    >
       <p>{moreTexts.passkeys.addWhy}</p>
-      <TextField label={moreTexts.passkeys.name} hint={moreTexts.passkeys.nameHint} value={name} onInput={setName} maxLength={100} />
+      <TextField
+        label={moreTexts.passkeys.name}
+        hint={moreTexts.passkeys.nameHint}
+        value={name}
+        onInput={setName}
+        maxLength={100}
+      />
     </AskPassword>
   );
 }

@@ -24,7 +24,9 @@ export function PasswordSection() {
   const hasKey = client.hasRecoveryKey;
   const known = remembered();
   const make = async (password: string): Promise<void> => {
-    setRecoveryKey(await unconfirmedKey(known?.replica ?? "", () => client.makeRecoveryKey(password, { code: askFactor })));
+    setRecoveryKey(
+      await unconfirmedKey(known?.replica ?? "", () => client.makeRecoveryKey(password, { code: askFactor })),
+    );
     await saveAgain();
   };
   const remove = async (password: string): Promise<void> => {
@@ -37,30 +39,58 @@ export function PasswordSection() {
     <>
       <section class="stack">
         <p class="muted">{moreTexts.password.what}</p>
-        <div class="row"><Button onClick={() => setShown("password")}>{moreTexts.password.change}</Button></div>
+        <div class="row">
+          <Button onClick={() => setShown("password")}>{moreTexts.password.change}</Button>
+        </div>
       </section>
       <section class="stack section">
         <h3>{moreTexts.password.recovery}</h3>
         <p class="muted">{hasKey ? moreTexts.password.hasKey : moreTexts.password.hasNone}</p>
         <div class="row">
-          <Button onClick={() => setShown("make")}>{hasKey ? moreTexts.password.makeAnew : moreTexts.password.make}</Button>
-          {hasKey && <Button kind="plain" onClick={() => setShown("remove")}>{moreTexts.password.removeKey}</Button>}
+          <Button onClick={() => setShown("make")}>
+            {hasKey ? moreTexts.password.makeAnew : moreTexts.password.make}
+          </Button>
+          {hasKey && (
+            <Button kind="plain" onClick={() => setShown("remove")}>
+              {moreTexts.password.removeKey}
+            </Button>
+          )}
         </div>
       </section>
       {shown === "password" && <ChangePassword onClose={() => setShown(undefined)} />}
       {shown === "make" && (
-        <AskPassword title={hasKey ? moreTexts.password.makeAnew : moreTexts.password.make} action={texts.common.next} run={make} onClose={() => setShown(undefined)}>
+        <AskPassword
+          title={hasKey ? moreTexts.password.makeAnew : moreTexts.password.make}
+          action={texts.common.next}
+          run={make}
+          onClose={() => setShown(undefined)}
+        >
           <p>{moreTexts.password.makeWhy}</p>
         </AskPassword>
       )}
       {shown === "remove" && (
-        <AskPassword title={moreTexts.password.removeKey} action={moreTexts.password.removeKey} isDanger run={remove} onClose={() => setShown(undefined)}>
+        <AskPassword
+          title={moreTexts.password.removeKey}
+          action={moreTexts.password.removeKey}
+          isDanger
+          run={remove}
+          onClose={() => setShown(undefined)}
+        >
           <p>{moreTexts.password.removeWhy}</p>
         </AskPassword>
       )}
       {recoveryKey !== undefined && (
         <Dialog title={texts.recoverySheet.title} isWide canClose={false} onClose={() => setRecoveryKey(undefined)}>
-          <RecoverySheet recoveryKey={recoveryKey} email={email} server={known?.server ?? ""} onDone={() => (confirmKey(), setRecoveryKey(undefined), tell(moreTexts.password.keyMade))} />
+          <RecoverySheet
+            recoveryKey={recoveryKey}
+            email={email}
+            server={known?.server ?? ""}
+            onDone={() => {
+              confirmKey();
+              setRecoveryKey(undefined);
+              tell(moreTexts.password.keyMade);
+            }}
+          />
         </Dialog>
       )}
     </>
@@ -81,9 +111,22 @@ function ChangePassword({ onClose }: { onClose: () => void }) {
     tell(moreTexts.password.changed);
   };
   return (
-    <AskPassword title={moreTexts.password.change} action={moreTexts.password.submit} missing={() => faultOf(next)} run={run} onClose={onClose}>
+    <AskPassword
+      title={moreTexts.password.change}
+      action={moreTexts.password.submit}
+      missing={() => faultOf(next)}
+      run={run}
+      onClose={onClose}
+    >
       <p>{moreTexts.password.changeWhy}</p>
-      {wasRestored && <Checkbox label={moreTexts.password.restored} isChecked={isRestored} onChange={setRestored} hint={moreTexts.password.restoredHint} />}
+      {wasRestored && (
+        <Checkbox
+          label={moreTexts.password.restored}
+          isChecked={isRestored}
+          onChange={setRestored}
+          hint={moreTexts.password.restoredHint}
+        />
+      )}
       <NewPasswordFields label={moreTexts.recover.password} value={next} onInput={setNext} />
     </AskPassword>
   );

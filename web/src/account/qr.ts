@@ -32,7 +32,8 @@ function allCodewords(version: number): number {
   return Math.floor(modules / 8);
 }
 
-const dataCodewords = (version: number): number => allCodewords(version) - CORRECTION[version - 1]! * BLOCKS[version - 1]!;
+const dataCodewords = (version: number): number =>
+  allCodewords(version) - CORRECTION[version - 1]! * BLOCKS[version - 1]!;
 
 /** The data of a code: mode, length, bytes, end, padding. */
 function encoded(version: number, lengthBits: number, bytes: Uint8Array): number[] {
@@ -48,7 +49,8 @@ function encoded(version: number, lengthBits: number, bytes: Uint8Array): number
   put(0, (8 - (bits.length % 8)) % 8);
   for (let pad = 0xec; bits.length < capacity; pad ^= 0xec ^ 0x11) put(pad, 8);
   const words: number[] = [];
-  for (let at = 0; at < bits.length; at += 8) words.push(bits.slice(at, at + 8).reduce((word, bit) => (word << 1) | bit, 0));
+  for (let at = 0; at < bits.length; at += 8)
+    words.push(bits.slice(at, at + 8).reduce((word, bit) => (word << 1) | bit, 0));
   return words;
 }
 
@@ -74,7 +76,8 @@ function interleaved(version: number, data: readonly number[]): number[] {
 /** The product in the field of 256 elements, modulo x^8 + x^4 + x^3 + x^2 + 1. */
 function times(one: number, other: number): number {
   let product = 0;
-  for (let bit = 7; bit >= 0; bit -= 1) product = (product << 1) ^ ((product >> 7) * 0x11d) ^ (((other >> bit) & 1) * one);
+  for (let bit = 7; bit >= 0; bit -= 1)
+    product = (product << 1) ^ ((product >> 7) * 0x11d) ^ (((other >> bit) & 1) * one);
   return product;
 }
 
@@ -93,7 +96,9 @@ function remainder(data: readonly number[], generator: readonly number[]): numbe
   for (const word of data) {
     const factor = word ^ found.shift()!;
     found.push(0);
-    generator.forEach((coefficient, at) => (found[at]! ^= times(coefficient, factor)));
+    generator.forEach((coefficient, at) => {
+      found[at]! ^= times(coefficient, factor);
+    });
   }
   return found;
 }
@@ -121,21 +126,26 @@ function draw(version: number, words: readonly number[]): Modules {
   };
   const square = (x: number, y: number, reach: number, isDark: (distance: number) => boolean): void => {
     for (let down = -reach; down <= reach; down += 1)
-      for (let right = -reach; right <= reach; right += 1) set(x + right, y + down, isDark(Math.max(Math.abs(down), Math.abs(right))));
+      for (let right = -reach; right <= reach; right += 1)
+        set(x + right, y + down, isDark(Math.max(Math.abs(down), Math.abs(right))));
   };
   for (let at = 0; at < size; at += 1) {
     set(6, at, at % 2 === 0);
     set(at, 6, at % 2 === 0);
   }
-  for (const [x, y] of [[3, 3], [size - 4, 3], [3, size - 4]] as const) square(x, y, 4, (distance) => distance !== 2 && distance !== 4);
+  for (const [x, y] of [
+    [3, 3],
+    [size - 4, 3],
+    [3, size - 4],
+  ] as const)
+    square(x, y, 4, (distance) => distance !== 2 && distance !== 4);
   const places = alignments(version);
   const last = places.length - 1;
-  places.forEach((x, column) =>
-    places.forEach((y, row) => {
+  for (const [column, x] of places.entries())
+    for (const [row, y] of places.entries()) {
       const isCorner = (column === 0 && row === 0) || (column === 0 && row === last) || (column === last && row === 0);
       if (!isCorner) square(x, y, 2, (distance) => distance !== 1);
-    }),
-  );
+    }
   if (version >= 7) {
     const told = withCheck(version, 12, 0x1f25);
     for (let at = 0; at < 18; at += 1) {
@@ -200,13 +210,13 @@ function penalty(modules: Modules): number {
     found += 40 * [...text.matchAll(/(?=10111010000|00001011101)/g)].length;
   }
   let dark = 0;
-  modules.forEach((row, y) =>
-    row.forEach((isDark, x) => {
+  for (const [y, row] of modules.entries())
+    for (const [x, isDark] of row.entries()) {
       dark += Number(isDark);
       const below = modules[y + 1];
-      if (below && x + 1 < row.length && isDark === row[x + 1] && isDark === below[x] && isDark === below[x + 1]) found += 3;
-    }),
-  );
+      if (below && x + 1 < row.length && isDark === row[x + 1] && isDark === below[x] && isDark === below[x + 1])
+        found += 3;
+    }
   const share = (dark * 100) / modules.length ** 2;
   return found + Math.floor(Math.abs(share - 50) / 5) * 10;
 }

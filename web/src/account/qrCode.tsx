@@ -9,9 +9,19 @@ export function QrCode({ text, label }: { text: string; label: string }) {
   const modules = qrCode(text);
   if (!modules) return null;
   const size = modules.length + 2 * QUIET;
-  const path = modules.flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x + QUIET} ${y + QUIET}h1v1h-1z` : ""))).join("");
+  const path = modules
+    .flatMap((row, y) => row.map((isDark, x) => (isDark ? `M${x + QUIET} ${y + QUIET}h1v1h-1z` : "")))
+    .join("");
   return (
-    <svg class="qr" role="img" aria-label={label} width={size * PIXELS} height={size * PIXELS} viewBox={`0 0 ${size} ${size}`} shape-rendering="crispEdges">
+    <svg
+      class="qr"
+      role="img"
+      aria-label={label}
+      width={size * PIXELS}
+      height={size * PIXELS}
+      viewBox={`0 0 ${size} ${size}`}
+      shape-rendering="crispEdges"
+    >
       <rect width={size} height={size} fill="#fff" />
       <path d={path} fill="#000" />
     </svg>

@@ -25,11 +25,20 @@ export function Reauthenticate({ isChanged, onClose }: { isChanged: boolean; onC
       title={texts.reauthenticate.title}
       onClose={onClose}
       onSubmit={submit}
-      actions={<Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.logIn.submit}</Button>}
+      actions={
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>
+          {texts.logIn.submit}
+        </Button>
+      }
     >
       <p>{isChanged ? texts.reauthenticate.changed : texts.reauthenticate.ended}</p>
       <Fault>{action.fault}</Fault>
-      <PasswordField label={texts.common.password} autoComplete="current-password" value={password} onInput={setPassword} />
+      <PasswordField
+        label={texts.common.password}
+        autoComplete="current-password"
+        value={password}
+        onInput={setPassword}
+      />
     </Dialog>
   );
 }

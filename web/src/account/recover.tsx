@@ -39,12 +39,23 @@ export const Recover: LoginSubpage = ({ typed, onTyped, onBack }) => {
         <Fault>{action.fault}</Fault>
         <ServerField typed={typed} onTyped={onTyped} />
         <EmailField typed={typed} onTyped={onTyped} isFirst />
-        <TextField label={moreTexts.recover.key} hint={moreTexts.recover.keyHint} isMono value={key} onInput={setKey} maxLength={100} />
+        <TextField
+          label={moreTexts.recover.key}
+          hint={moreTexts.recover.keyHint}
+          isMono
+          value={key}
+          onInput={setKey}
+          maxLength={100}
+        />
         <NewPasswordFields label={moreTexts.recover.password} value={password} onInput={setPassword} />
-        <Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.recover.submit}</Button>
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>
+          {moreTexts.recover.submit}
+        </Button>
       </Form>
       <div class="choices">
-        <Button kind="plain" onClick={onBack}>{texts.common.back}</Button>
+        <Button kind="plain" onClick={onBack}>
+          {texts.common.back}
+        </Button>
       </div>
     </Frame>
   );

@@ -17,17 +17,32 @@ export function RecoveryCodeSheet({ codes, onClose }: { codes: RecoveryCodes; on
       title={moreTexts.recoveryCodes.title}
       canClose={false}
       onClose={onClose}
-      actions={<Button kind="primary" isDisabled={!isKept} onClick={onClose}>{texts.common.done}</Button>}
+      actions={
+        <Button kind="primary" isDisabled={!isKept} onClick={onClose}>
+          {texts.common.done}
+        </Button>
+      }
     >
       <p>{moreTexts.recoveryCodes.why}</p>
       <div class="sheet">
         <h2 class="onPaper">{moreTexts.recoveryCodes.title}</h2>
-        <ol class="codeList mono">{all.map((code) => <li key={code}>{code}</li>)}</ol>
+        <ol class="codeList mono">
+          {all.map((code) => (
+            <li key={code}>{code}</li>
+          ))}
+        </ol>
         <p class="small onPaper">{moreTexts.recoveryCodes.why}</p>
       </div>
       <div class="row">
-        <Button icon="print" onClick={() => print()}>{texts.recoverySheet.print}</Button>
-        <Button icon="download" onClick={() => saveFile(moreTexts.recoveryCodes.fileName, `${all.join("\n")}\n`, "text/plain")}>{texts.recoverySheet.download}</Button>
+        <Button icon="print" onClick={() => print()}>
+          {texts.recoverySheet.print}
+        </Button>
+        <Button
+          icon="download"
+          onClick={() => saveFile(moreTexts.recoveryCodes.fileName, `${all.join("\n")}\n`, "text/plain")}
+        >
+          {texts.recoverySheet.download}
+        </Button>
       </div>
       <Checkbox label={moreTexts.recoveryCodes.kept} isChecked={isKept} onChange={setKept} />
     </Dialog>

@@ -40,7 +40,8 @@ export function Rotation() {
   const rotate = async (password: string): Promise<void> => {
     try {
       setProgress([0, 0]);
-      const make = () => client.rotateKeys(password, { code: askFactor, progress: told, ...(isNew && { newPassword: next.first }) });
+      const make = () =>
+        client.rotateKeys(password, { code: askFactor, progress: told, ...(isNew && { newPassword: next.first }) });
       setRecoveryKey(await (client.hasRecoveryKey ? unconfirmedKey(known?.replica ?? "", make) : make()));
     } finally {
       setProgress(undefined);
@@ -58,25 +59,48 @@ export function Rotation() {
       <Fault>{action.fault}</Fault>
       <div class="row">
         <Button onClick={() => setAsking(true)}>{moreTexts.rotation.begin}</Button>
-        <Button kind="plain" isBusy={action.isBusy} onClick={goOn}>{moreTexts.rotation.goOn}</Button>
+        <Button kind="plain" isBusy={action.isBusy} onClick={goOn}>
+          {moreTexts.rotation.goOn}
+        </Button>
       </div>
       <p class="muted small">{moreTexts.rotation.goOnWhy}</p>
-      {progress && !isAsking && <Progress label={moreTexts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />}
+      {progress && !isAsking && (
+        <Progress label={moreTexts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />
+      )}
       {isAsking && (
         <AskPassword
-          title={moreTexts.rotation.begin} action={moreTexts.rotation.submit} isDanger
-          missing={() => (isNew ? faultOf(next) : undefined)} run={rotate} onClose={() => setAsking(false)}
+          title={moreTexts.rotation.begin}
+          action={moreTexts.rotation.submit}
+          isDanger
+          missing={() => (isNew ? faultOf(next) : undefined)}
+          run={rotate}
+          onClose={() => setAsking(false)}
         >
           <p>{moreTexts.rotation.why}</p>
-          <Checkbox label={moreTexts.rotation.newPassword} isChecked={isNew} onChange={setNew} hint={moreTexts.rotation.newPasswordWhy} />
+          <Checkbox
+            label={moreTexts.rotation.newPassword}
+            isChecked={isNew}
+            onChange={setNew}
+            hint={moreTexts.rotation.newPasswordWhy}
+          />
           {isNew && <NewPasswordFields label={moreTexts.recover.password} value={next} onInput={setNext} />}
-          {progress && <Progress label={moreTexts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />}
+          {progress && (
+            <Progress label={moreTexts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />
+          )}
         </AskPassword>
       )}
       {recoveryKey !== undefined && (
         <Dialog title={texts.recoverySheet.title} isWide canClose={false} onClose={() => setRecoveryKey(undefined)}>
           <p>{moreTexts.rotation.newKey}</p>
-          <RecoverySheet recoveryKey={recoveryKey} email={email} server={known?.server ?? ""} onDone={() => (confirmKey(), setRecoveryKey(undefined))} />
+          <RecoverySheet
+            recoveryKey={recoveryKey}
+            email={email}
+            server={known?.server ?? ""}
+            onDone={() => {
+              confirmKey();
+              setRecoveryKey(undefined);
+            }}
+          />
         </Dialog>
       )}
     </>

@@ -17,7 +17,8 @@ export function FactorDialog() {
 function Ask({ asked }: { asked: Question }) {
   const [code, setCode] = useState("");
   const isWrong = asked.refusal instanceof InvalidSecondFactor;
-  const usePasskey = async (): Promise<void> => asked.answer((await import("@strongroom/client/passkeys")).browserAuthenticator);
+  const answerByPasskey = async (): Promise<void> =>
+    asked.answer((await import("@strongroom/client/passkeys")).browserAuthenticator);
   return (
     <Dialog
       title={texts.secondFactor.title}
@@ -26,15 +27,25 @@ function Ask({ asked }: { asked: Question }) {
       actions={
         <>
           {typeof PublicKeyCredential !== "undefined" && (
-            <Button icon="key" onClick={() => void usePasskey()}>{texts.secondFactor.passkey}</Button>
+            <Button icon="key" onClick={() => void answerByPasskey()}>
+              {texts.secondFactor.passkey}
+            </Button>
           )}
-          <Button type="submit" kind="primary">{texts.secondFactor.submit}</Button>
+          <Button type="submit" kind="primary">
+            {texts.secondFactor.submit}
+          </Button>
         </>
       }
     >
       <TextField
-        label={texts.secondFactor.code} hint={texts.secondFactor.codeHint} fault={isWrong ? texts.errors.InvalidSecondFactor : undefined}
-        autoComplete="one-time-code" isMono value={code} onInput={setCode} maxLength={100}
+        label={texts.secondFactor.code}
+        hint={texts.secondFactor.codeHint}
+        fault={isWrong ? texts.errors.InvalidSecondFactor : undefined}
+        autoComplete="one-time-code"
+        isMono
+        value={code}
+        onInput={setCode}
+        maxLength={100}
       />
     </Dialog>
   );

@@ -38,21 +38,46 @@ export function SecondFactorSection() {
         {({ totpSince, passkeys, recoveryCodes }) => (
           <div class="stack">
             <dl class="facts">
-              <div><dt>{moreTexts.secondFactors.codes}</dt><dd>{totpSince === null ? moreTexts.secondFactors.off : <>{moreTexts.secondFactors.since} <Time at={totpSince} /></>}</dd></div>
-              <div><dt>{moreTexts.secondFactors.passkeys}</dt><dd>{passkeys}</dd></div>
-              <div><dt>{moreTexts.secondFactors.recoveryCodes}</dt><dd>{moreTexts.secondFactors.left(recoveryCodes)}</dd></div>
+              <div>
+                <dt>{moreTexts.secondFactors.codes}</dt>
+                <dd>
+                  {totpSince === null ? (
+                    moreTexts.secondFactors.off
+                  ) : (
+                    <>
+                      {moreTexts.secondFactors.since} <Time at={totpSince} />
+                    </>
+                  )}
+                </dd>
+              </div>
+              <div>
+                <dt>{moreTexts.secondFactors.passkeys}</dt>
+                <dd>{passkeys}</dd>
+              </div>
+              <div>
+                <dt>{moreTexts.secondFactors.recoveryCodes}</dt>
+                <dd>{moreTexts.secondFactors.left(recoveryCodes)}</dd>
+              </div>
             </dl>
             <div class="row">
-              <Button onClick={() => setShown("enrol")}>{totpSince === null ? moreTexts.secondFactors.enrol : moreTexts.secondFactors.replace}</Button>
-              {totpSince !== null && <Button onClick={() => setShown("disable")}>{moreTexts.secondFactors.remove}</Button>}
-              {(totpSince !== null || passkeys > 0) && <Button onClick={() => setShown("codes")}>{moreTexts.secondFactors.newCodes}</Button>}
+              <Button onClick={() => setShown("enrol")}>
+                {totpSince === null ? moreTexts.secondFactors.enrol : moreTexts.secondFactors.replace}
+              </Button>
+              {totpSince !== null && (
+                <Button onClick={() => setShown("disable")}>{moreTexts.secondFactors.remove}</Button>
+              )}
+              {(totpSince !== null || passkeys > 0) && (
+                <Button onClick={() => setShown("codes")}>{moreTexts.secondFactors.newCodes}</Button>
+              )}
             </div>
           </div>
         )}
       </Loaded>
       {shown === "enrol" && (
         <AskPassword
-          title={moreTexts.secondFactors.enrol} action={texts.common.next} onClose={() => setShown(undefined)}
+          title={moreTexts.secondFactors.enrol}
+          action={texts.common.next}
+          onClose={() => setShown(undefined)}
           run={async (password) => setEnrolment(await client.secondFactor.enrol(password, { code: askFactor }))}
         >
           <p>{moreTexts.secondFactors.enrolWhy}</p>
@@ -60,25 +85,51 @@ export function SecondFactorSection() {
       )}
       {shown === "codes" && (
         <AskPassword
-          title={moreTexts.secondFactors.newCodes} action={texts.common.next} onClose={close}
+          title={moreTexts.secondFactors.newCodes}
+          action={texts.common.next}
+          onClose={close}
           run={async (password) => setCodes(await client.secondFactor.newRecoveryCodes(password, { code: askFactor }))}
         >
           <p>{moreTexts.secondFactors.newCodesWhy}</p>
         </AskPassword>
       )}
       {shown === "disable" && (
-        <AskPassword title={moreTexts.secondFactors.remove} action={moreTexts.secondFactors.remove} isDanger run={disable} onClose={close}>
+        <AskPassword
+          title={moreTexts.secondFactors.remove}
+          action={moreTexts.secondFactors.remove}
+          isDanger
+          run={disable}
+          onClose={close}
+        >
           <p>{moreTexts.secondFactors.removeWhy}</p>
         </AskPassword>
       )}
-      {enrolment && <Enrol enrolment={enrolment} onClose={() => setEnrolment(undefined)} onCodes={(made) => (setEnrolment(undefined), setCodes(made), status.again())} />}
+      {enrolment && (
+        <Enrol
+          enrolment={enrolment}
+          onClose={() => setEnrolment(undefined)}
+          onCodes={(made) => {
+            setEnrolment(undefined);
+            setCodes(made);
+            status.again();
+          }}
+        />
+      )}
       {codes && <RecoveryCodeSheet codes={codes} onClose={() => setCodes(undefined)} />}
     </>
   );
 }
 
 /** The secret as a QR code and as text, and the first code of the app. */
-function Enrol({ enrolment, onClose, onCodes }: { enrolment: Enrolment; onClose: () => void; onCodes: (codes: RecoveryCodes) => void }) {
+function Enrol({
+  enrolment,
+  onClose,
+  onCodes,
+}: {
+  enrolment: Enrolment;
+  onClose: () => void;
+  onCodes: (codes: RecoveryCodes) => void;
+}) {
   const { client } = useOpen();
   const [code, setCode] = useState("");
   const action = useAction();
@@ -91,17 +142,33 @@ function Enrol({ enrolment, onClose, onCodes }: { enrolment: Enrolment; onClose:
       title={moreTexts.secondFactors.scan}
       onClose={onClose}
       onSubmit={submit}
-      actions={<Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.secondFactors.confirm}</Button>}
+      actions={
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>
+          {moreTexts.secondFactors.confirm}
+        </Button>
+      }
     >
       <p>{moreTexts.secondFactors.scanWhy}</p>
-      <div class="qrRow"><QrCode text={enrolment.uri} label={moreTexts.secondFactors.qr} /></div>
+      <div class="qrRow">
+        <QrCode text={enrolment.uri} label={moreTexts.secondFactors.qr} />
+      </div>
       <details>
         <summary>{moreTexts.secondFactors.typeInstead}</summary>
         <p class="secretBox mono">{enrolment.secret.replace(/(.{4})(?=.)/g, "$1 ")}</p>
-        <p><a href={enrolment.uri}>{moreTexts.secondFactors.openApp}</a></p>
+        <p>
+          <a href={enrolment.uri}>{moreTexts.secondFactors.openApp}</a>
+        </p>
       </details>
       <Fault>{action.fault}</Fault>
-      <TextField label={moreTexts.secondFactors.first} autoComplete="one-time-code" inputMode="numeric" isMono value={code} onInput={setCode} maxLength={7} />
+      <TextField
+        label={moreTexts.secondFactors.first}
+        autoComplete="one-time-code"
+        inputMode="numeric"
+        isMono
+        value={code}
+        onInput={setCode}
+        maxLength={7}
+      />
     </Dialog>
   );
 }

@@ -12,12 +12,26 @@ export function SecretOnce({ label, secret, fileName }: { label: string; secret:
   useEffect(() => setFailed(false), [secret]);
   return (
     <div class="stack tight">
-      <p class="secretBox mono" role="textbox" aria-readonly="true" aria-label={label} tabIndex={0}>{secret}</p>
+      {/* biome-ignore lint/a11y/noNoninteractiveElementToInteractiveRole: a field would be filled by password managers */}
+      {/* biome-ignore lint/a11y/useSemanticElements: the same */}
+      <p class="secretBox mono" role="textbox" aria-readonly="true" aria-label={label} tabIndex={0}>
+        {secret}
+      </p>
       <div class="row">
-        <Button icon="copy" onClick={() => void copyText(secret, label, true).then((is) => setFailed(!is))}>{texts.common.copy}</Button>
-        {fileName !== undefined && <Button icon="download" onClick={() => saveFile(fileName, `${secret}\n`, "text/plain")}>{moreTexts.secretOnce.save}</Button>}
+        <Button icon="copy" onClick={() => void copyText(secret, label, true).then((is) => setFailed(!is))}>
+          {texts.common.copy}
+        </Button>
+        {fileName !== undefined && (
+          <Button icon="download" onClick={() => saveFile(fileName, `${secret}\n`, "text/plain")}>
+            {moreTexts.secretOnce.save}
+          </Button>
+        )}
       </div>
-      {isFailed && <p class="fault" role="alert">{moreTexts.secretOnce.notCopied}</p>}
+      {isFailed && (
+        <p class="fault" role="alert">
+          {moreTexts.secretOnce.notCopied}
+        </p>
+      )}
     </div>
   );
 }

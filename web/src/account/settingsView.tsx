@@ -21,7 +21,8 @@ import { Transfer } from "./transfer.js";
 import { UsageSection } from "./usage.js";
 
 const { sections } = moreTexts.settings;
-const SECTIONS: readonly (readonly [name: string, icon: IconName, label: string, view: ComponentType])[] = [
+type SettingsSection = readonly [name: string, icon: IconName, label: string, view: ComponentType];
+const SECTIONS: readonly [SettingsSection, ...SettingsSection[]] = [
   ["appearance", "gear", sections.appearance, Appearance],
   ["password", "lock", sections.password, PasswordSection],
   ["second-factor", "check", sections.secondFactor, SecondFactorSection],
@@ -39,7 +40,7 @@ const SECTIONS: readonly (readonly [name: string, icon: IconName, label: string,
 export function SettingsView({ parts }: { parts: readonly string[] }) {
   const { email } = useOpen();
   const [isLeaving, setLeaving] = useState(false);
-  const [chosen, , label, Section] = SECTIONS.find(([name]) => name === parts[0]) ?? SECTIONS[0]!;
+  const [chosen, , label, Section] = SECTIONS.find(([name]) => name === parts[0]) ?? SECTIONS[0];
   return (
     <>
       <Columns
@@ -49,12 +50,18 @@ export function SettingsView({ parts }: { parts: readonly string[] }) {
           <div class="settingsList">
             <div class="settingsHead">
               <h2 class="settingsTitle">{moreTexts.settings.title}</h2>
-              <p class="muted small clip"><bdi>{email}</bdi></p>
+              <p class="muted small clip">
+                <bdi>{email}</bdi>
+              </p>
             </div>
             <ul class="navList">
               {SECTIONS.map(([name, icon, shown]) => (
                 <li key={name}>
-                  <a class="navLink" href={hrefOf("settings", name)} aria-current={name === chosen ? "true" : undefined}>
+                  <a
+                    class="navLink"
+                    href={hrefOf("settings", name)}
+                    aria-current={name === chosen ? "true" : undefined}
+                  >
                     <Icon name={icon} />
                     <span class="navText">{shown}</span>
                   </a>
@@ -72,7 +79,10 @@ export function SettingsView({ parts }: { parts: readonly string[] }) {
         detailLabel={label}
         detail={
           <div class="settingsDetail stack" key={chosen}>
-            <a class="backLink" href={hrefOf("settings")}><Icon name="back" />{moreTexts.settings.title}</a>
+            <a class="backLink" href={hrefOf("settings")}>
+              <Icon name="back" />
+              {moreTexts.settings.title}
+            </a>
             <h2>{label}</h2>
             <Section />
           </div>

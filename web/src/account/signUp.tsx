@@ -30,7 +30,11 @@ export const SignUp: LoginSubpage = ({ typed, onTyped, onBack }) => {
     const client = newClient(server);
     let user: User;
     try {
-      user = await client.register(email.trim(), password.first, invitation?.trim() ? { invitation: invitation.trim() } : {});
+      user = await client.register(
+        email.trim(),
+        password.first,
+        invitation?.trim() ? { invitation: invitation.trim() } : {},
+      );
     } catch (fault) {
       if (fault instanceof SignupsClosed || fault instanceof InvalidInvitation) setInvitation((before) => before ?? "");
       if (fault instanceof SignupsClosed) return action.refuse(texts.signUp.invitationHint);
@@ -56,8 +60,13 @@ export const SignUp: LoginSubpage = ({ typed, onTyped, onBack }) => {
     return (
       <Frame title={texts.recoverySheet.title} isWide>
         <RecoverySheet
-          recoveryKey={made.recoveryKey} email={email.trim()} server={server}
-          onDone={() => (confirmKey(), void action.run(() => enterNew(made.client, server, made.user)))}
+          recoveryKey={made.recoveryKey}
+          email={email.trim()}
+          server={server}
+          onDone={() => {
+            confirmKey();
+            void action.run(() => enterNew(made.client, server, made.user));
+          }}
           onLater={() => void action.run(() => enterNew(made.client, server, made.user))}
         />
         <Fault>{action.fault}</Fault>
@@ -72,13 +81,28 @@ export const SignUp: LoginSubpage = ({ typed, onTyped, onBack }) => {
         <EmailField typed={typed} onTyped={onTyped} isFirst />
         <NewPasswordFields value={password} onInput={setPassword} />
         {invitation !== undefined && (
-          <TextField label={texts.signUp.invitation} hint={texts.signUp.invitationHint} isMono value={invitation} onInput={setInvitation} maxLength={100} />
+          <TextField
+            label={texts.signUp.invitation}
+            hint={texts.signUp.invitationHint}
+            isMono
+            value={invitation}
+            onInput={setInvitation}
+            maxLength={100}
+          />
         )}
-        <Button type="submit" kind="primary" isBusy={action.isBusy}>{texts.signUp.submit}</Button>
-        {action.isBusy && <p class="hint" role="status">{texts.logIn.working}</p>}
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>
+          {texts.signUp.submit}
+        </Button>
+        {action.isBusy && (
+          <p class="hint" role="status">
+            {texts.logIn.working}
+          </p>
+        )}
       </Form>
       <div class="choices">
-        <Button kind="plain" onClick={onBack}>{texts.signUp.logIn}</Button>
+        <Button kind="plain" onClick={onBack}>
+          {texts.signUp.logIn}
+        </Button>
       </div>
     </Frame>
   );

@@ -25,9 +25,13 @@ const ALL: readonly Permission[] = ["read", "write", "delete"];
 
 /** What a key can do, in a sentence. */
 function scopeOf({ permissions, vaultUids, collections }: ApiKey, nameOf: (uid: string) => string | undefined): string {
-  const allowed = ALL.filter((one) => permissions === null || permissions.includes(one)).map((one) => moreTexts.tokens.can[one]);
+  const allowed = ALL.filter((one) => permissions === null || permissions.includes(one)).map(
+    (one) => moreTexts.tokens.can[one],
+  );
   const where =
-    vaultUids === null ? moreTexts.tokens.everything : vaultUids.map((uid) => moreTexts.tokens.inVault(nameOf(uid) ?? moreTexts.tokens.goneVault)).join(", ");
+    vaultUids === null
+      ? moreTexts.tokens.everything
+      : vaultUids.map((uid) => moreTexts.tokens.inVault(nameOf(uid) ?? moreTexts.tokens.goneVault)).join(", ");
   return moreTexts.tokens.scope(allowed.join(", "), where, collections !== null);
 }
 
@@ -59,7 +63,11 @@ export function Tokens() {
   return (
     <>
       <p class="muted">{moreTexts.tokens.what}</p>
-      <div class="row"><Button icon="add" onClick={() => setNew(true)}>{moreTexts.tokens.make}</Button></div>
+      <div class="row">
+        <Button icon="add" onClick={() => setNew(true)}>
+          {moreTexts.tokens.make}
+        </Button>
+      </div>
       <Loaded of={keys}>
         {(found) =>
           found.length ? (
@@ -68,11 +76,19 @@ export function Tokens() {
                 <li key={one.uid}>
                   <Icon name="key" />
                   <div class="rowText">
-                    <p><bdi>{one.name}</bdi></p>
+                    <p>
+                      <bdi>{one.name}</bdi>
+                    </p>
                     <p class="small">{scopeOf(one, (uid) => names.get(uid))}</p>
                     <p class="muted small">
-                      {moreTexts.tokens.used} <Time at={one.lastUsedAt} /> · {moreTexts.tokens.made} <Time at={one.createdAt} />
-                      {one.expiresAt !== null && <> · {moreTexts.tokens.expires} <Time at={one.expiresAt} /></>}
+                      {moreTexts.tokens.used} <Time at={one.lastUsedAt} /> · {moreTexts.tokens.made}{" "}
+                      <Time at={one.createdAt} />
+                      {one.expiresAt !== null && (
+                        <>
+                          {" · "}
+                          {moreTexts.tokens.expires} <Time at={one.expiresAt} />
+                        </>
+                      )}
                     </p>
                   </div>
                   <Button onClick={() => setRevoking(one)}>{moreTexts.tokens.revoke}</Button>
@@ -84,9 +100,23 @@ export function Tokens() {
           )
         }
       </Loaded>
-      {isNew && <NewToken onClose={() => (setNew(false), keys.again())} />}
+      {isNew && (
+        <NewToken
+          onClose={() => {
+            setNew(false);
+            keys.again();
+          }}
+        />
+      )}
       {revoking && (
-        <Confirm title={moreTexts.tokens.revokeTitle} action={moreTexts.tokens.revoke} isDanger isBusy={action.isBusy} onConfirm={revoke} onClose={() => setRevoking(undefined)}>
+        <Confirm
+          title={moreTexts.tokens.revokeTitle}
+          action={moreTexts.tokens.revoke}
+          isDanger
+          isBusy={action.isBusy}
+          onConfirm={revoke}
+          onClose={() => setRevoking(undefined)}
+        >
           <p>{moreTexts.tokens.revokeWhy}</p>
           <Fault>{action.fault}</Fault>
         </Confirm>
@@ -116,7 +146,11 @@ function NewToken({ onClose }: { onClose: () => void }) {
     const opened = await client.vault(called);
     const expiresAt = days === "0" ? undefined : Date.now() + Number(days) * 86_400_000;
     const options = { permissions: allowed, expiresAt };
-    setToken(isWhole ? await opened.token(name.trim(), options) : await opened.collection(collection.trim()).token(name.trim(), options));
+    setToken(
+      isWhole
+        ? await opened.token(name.trim(), options)
+        : await opened.collection(collection.trim()).token(name.trim(), options),
+    );
   };
   const submit = (): void => {
     if (!name.trim()) return action.refuse(moreTexts.tokens.nameMissing);
@@ -128,7 +162,17 @@ function NewToken({ onClose }: { onClose: () => void }) {
   };
   if (token !== undefined) {
     return (
-      <Dialog title={moreTexts.tokens.readyTitle} isWide onClose={onClose} canClose={false} actions={<Button kind="primary" onClick={onClose}>{texts.common.done}</Button>}>
+      <Dialog
+        title={moreTexts.tokens.readyTitle}
+        isWide
+        onClose={onClose}
+        canClose={false}
+        actions={
+          <Button kind="primary" onClick={onClose}>
+            {texts.common.done}
+          </Button>
+        }
+      >
         <p>{moreTexts.tokens.ready}</p>
         <SecretOnce label={moreTexts.tokens.token} secret={token} />
       </Dialog>
@@ -143,32 +187,78 @@ function NewToken({ onClose }: { onClose: () => void }) {
       actions={
         <>
           <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={action.isBusy}>{moreTexts.tokens.submit}</Button>
+          <Button type="submit" kind="primary" isBusy={action.isBusy}>
+            {moreTexts.tokens.submit}
+          </Button>
         </>
       }
     >
       <Fault>{action.fault}</Fault>
-      <TextField label={moreTexts.tokens.name} hint={moreTexts.tokens.nameHint} value={name} onInput={setName} maxLength={200} />
-      <Select label={moreTexts.tokens.vault} value={chosen?.uid ?? ""} onChange={setVault} choices={found.map(({ uid, name: one }) => [uid, one] as const)} />
-      <Select
-        label={moreTexts.tokens.reach} value={isWhole ? "vault" : "collection"} onChange={(next) => setWhole(next === "vault")}
-        choices={[["collection", moreTexts.tokens.oneCollection], ["vault", moreTexts.tokens.wholeVault]]}
+      <TextField
+        label={moreTexts.tokens.name}
+        hint={moreTexts.tokens.nameHint}
+        value={name}
+        onInput={setName}
+        maxLength={200}
       />
-      {!isWhole && <TextField label={moreTexts.tokens.collection} hint={moreTexts.tokens.collectionHint} value={collection} onInput={setCollection} maxLength={200} />}
+      <Select
+        label={moreTexts.tokens.vault}
+        value={chosen?.uid ?? ""}
+        onChange={setVault}
+        choices={found.map(({ uid, name: one }) => [uid, one] as const)}
+      />
+      <Select
+        label={moreTexts.tokens.reach}
+        value={isWhole ? "vault" : "collection"}
+        onChange={(next) => setWhole(next === "vault")}
+        choices={[
+          ["collection", moreTexts.tokens.oneCollection],
+          ["vault", moreTexts.tokens.wholeVault],
+        ]}
+      />
+      {!isWhole && (
+        <TextField
+          label={moreTexts.tokens.collection}
+          hint={moreTexts.tokens.collectionHint}
+          value={collection}
+          onInput={setCollection}
+          maxLength={200}
+        />
+      )}
       <fieldset class="choicesOf">
         <legend>{moreTexts.tokens.allowed}</legend>
         {ALL.map((one) => (
           <Checkbox
-            key={one} label={moreTexts.tokens.permissions[one]} isChecked={allowed.includes(one)}
+            key={one}
+            label={moreTexts.tokens.permissions[one]}
+            isChecked={allowed.includes(one)}
             onChange={(isOn) => setAllowed(ALL.filter((other) => (other === one ? isOn : allowed.includes(other))))}
           />
         ))}
       </fieldset>
-      <Select label={moreTexts.tokens.until} value={days} onChange={setDays} choices={["1", "7", "30", "365", "0"].map((one) => [one, moreTexts.tokens.days(Number(one))] as const)} />
-      {isWide && <PasswordField label={moreTexts.askPassword.current} autoComplete="current-password" value={password} onInput={setPassword} />}
+      <Select
+        label={moreTexts.tokens.until}
+        value={days}
+        onChange={setDays}
+        choices={["1", "7", "30", "365", "0"].map((one) => [one, moreTexts.tokens.days(Number(one))] as const)}
+      />
+      {isWide && (
+        <PasswordField
+          label={moreTexts.askPassword.current}
+          autoComplete="current-password"
+          value={password}
+          onInput={setPassword}
+        />
+      )}
       <div class="summary">
         <h3>{moreTexts.tokens.summary}</h3>
-        <p>{moreTexts.tokens.says(allowed.map((one) => moreTexts.tokens.can[one]).join(", "), called, isWhole ? undefined : collection.trim())}</p>
+        <p>
+          {moreTexts.tokens.says(
+            allowed.map((one) => moreTexts.tokens.can[one]).join(", "),
+            called,
+            isWhole ? undefined : collection.trim(),
+          )}
+        </p>
         <p class="muted small">{moreTexts.tokens.serverSees}</p>
       </div>
     </Dialog>

@@ -2,7 +2,13 @@
 import { items } from "@strongroom/client/items";
 import { PasswordNeeded } from "@strongroom/client/items/errors";
 // Not from the module above: the first load has that one, and needs no formats.
-import { guessFormat, makePlan, READ_FORMATS, type ReadFormat, readItems } from "@strongroom/client/items/formats/table";
+import {
+  guessFormat,
+  makePlan,
+  READ_FORMATS,
+  type ReadFormat,
+  readItems,
+} from "@strongroom/client/items/formats/table";
 import type { Plan } from "@strongroom/client/items/formats/plan";
 import { useState } from "preact/hooks";
 import { Button } from "../components/button.js";
@@ -67,7 +73,12 @@ function Import() {
     setDone([0, undefined]);
     try {
       const read = readItems(format, file, { password });
-      setPlan(await makePlan(read, items(into), (count) => (putOff(), setDone([count, undefined]))));
+      setPlan(
+        await makePlan(read, items(into), (count) => {
+          putOff();
+          setDone([count, undefined]);
+        }),
+      );
     } catch (fault) {
       if (fault instanceof PasswordNeeded) setPassword((before) => before ?? "");
       throw fault;
@@ -91,23 +102,65 @@ function Import() {
       <h3>{moreTexts.transfer.in}</h3>
       <p class="muted">{moreTexts.transfer.inWhat}</p>
       <div class="row">
-        <Button icon="file" onClick={() => void action.run(choose)}>{moreTexts.transfer.choose}</Button>
-        {file && <span class="clip"><bdi>{file.name}</bdi></span>}
+        <Button icon="file" onClick={() => void action.run(choose)}>
+          {moreTexts.transfer.choose}
+        </Button>
+        {file && (
+          <span class="clip">
+            <bdi>{file.name}</bdi>
+          </span>
+        )}
       </div>
       {file && (
         <>
-          <Select label={moreTexts.transfer.format} value={format} onChange={(next) => (setFormat(next), forget())} choices={READ_FORMATS.map((one) => [one, moreTexts.transfer.formats[one]] as const)} />
-          <Select label={moreTexts.transfer.into} value={into?.uid ?? ""} onChange={(next) => (setVault(next), forget())} choices={found.map(({ uid, name }) => [uid, name] as const)} />
-          {password !== undefined && <PasswordField label={moreTexts.transfer.filePassword} autoComplete="off" value={password} onInput={setPassword} />}
+          <Select
+            label={moreTexts.transfer.format}
+            value={format}
+            onChange={(next) => {
+              setFormat(next);
+              forget();
+            }}
+            choices={READ_FORMATS.map((one) => [one, moreTexts.transfer.formats[one]] as const)}
+          />
+          <Select
+            label={moreTexts.transfer.into}
+            value={into?.uid ?? ""}
+            onChange={(next) => {
+              setVault(next);
+              forget();
+            }}
+            choices={found.map(({ uid, name }) => [uid, name] as const)}
+          />
+          {password !== undefined && (
+            <PasswordField
+              label={moreTexts.transfer.filePassword}
+              autoComplete="off"
+              value={password}
+              onInput={setPassword}
+            />
+          )}
         </>
       )}
       <Fault>{action.fault}</Fault>
-      {file && !plan && <div class="row"><Button kind="primary" isBusy={action.isBusy} onClick={() => void action.run(look)}>{moreTexts.transfer.look}</Button></div>}
+      {file && !plan && (
+        <div class="row">
+          <Button kind="primary" isBusy={action.isBusy} onClick={() => void action.run(look)}>
+            {moreTexts.transfer.look}
+          </Button>
+        </div>
+      )}
       {plan && <Preview plan={plan} />}
       {done && <Progress label={moreTexts.transfer.progress(...done)} done={done[0]} total={done[1]} />}
       {plan && (
         <div class="row">
-          <Button kind="primary" isBusy={action.isBusy} isDisabled={!plan.new.length} onClick={() => void action.run(take)}>{moreTexts.transfer.take(plan.new.length)}</Button>
+          <Button
+            kind="primary"
+            isBusy={action.isBusy}
+            isDisabled={!plan.new.length}
+            onClick={() => void action.run(take)}
+          >
+            {moreTexts.transfer.take(plan.new.length)}
+          </Button>
           <Button onClick={forget}>{texts.common.cancel}</Button>
         </div>
       )}
@@ -120,12 +173,22 @@ function Preview({ plan }: { plan: Plan }) {
   return (
     <div class="summary" role="status">
       <h3>{moreTexts.transfer.wouldCome(plan.new.length)}</h3>
-      <ul>{Object.entries(plan.counts).map(([type, count]) => <li key={type}>{moreTexts.transfer.count(count, textAt(moreTexts.transfer.types, type) ?? type)}</li>)}</ul>
+      <ul>
+        {Object.entries(plan.counts).map(([type, count]) => (
+          <li key={type}>{moreTexts.transfer.count(count, textAt(moreTexts.transfer.types, type) ?? type)}</li>
+        ))}
+      </ul>
       {plan.known > 0 && <p>{moreTexts.transfer.known(plan.known)}</p>}
       {plan.problems.length > 0 && (
         <details>
           <summary>{moreTexts.transfer.problems(plan.problems.length)}</summary>
-          <ul>{plan.problems.map((sentence, at) => <li key={at}><bdi>{sentence}</bdi></li>)}</ul>
+          <ul>
+            {plan.problems.map((sentence, at) => (
+              <li key={at}>
+                <bdi>{sentence}</bdi>
+              </li>
+            ))}
+          </ul>
         </details>
       )}
     </div>
@@ -142,7 +205,10 @@ function Export() {
     for (const one of chosen) {
       for await (const document of items(one)) {
         all.push([document.uid, chosen.length > 1 ? inFolder(document.value, one.name) : document.value]);
-        if (all.length % AT_ONCE === 0) (putOff(), told(all.length));
+        if (all.length % AT_ONCE === 0) {
+          putOff();
+          told(all.length);
+        }
       }
     }
     return all;
@@ -151,7 +217,12 @@ function Export() {
     <div class="stack narrow">
       <p class="muted">{moreTexts.transfer.outWhat}</p>
       <ExportForm gather={gather}>
-        <Select label={moreTexts.transfer.which} value={vault} onChange={setVault} choices={[["", moreTexts.transfer.all] as const, ...found.map(({ uid, name }) => [uid, name] as const)]} />
+        <Select
+          label={moreTexts.transfer.which}
+          value={vault}
+          onChange={setVault}
+          choices={[["", moreTexts.transfer.all] as const, ...found.map(({ uid, name }) => [uid, name] as const)]}
+        />
       </ExportForm>
     </div>
   );

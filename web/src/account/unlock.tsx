@@ -28,20 +28,38 @@ export function Unlock() {
     <Frame title={texts.unlock.title}>
       <Form onSubmit={submit}>
         <Fault>{action.fault}</Fault>
-        <PasswordField label={texts.common.password} autoComplete="current-password" autoFocus value={password} onInput={setPassword} />
-        <Button type="submit" kind="primary" isBusy={action.isBusy}>{action.isBusy ? texts.unlock.working : texts.unlock.submit}</Button>
+        <PasswordField
+          label={texts.common.password}
+          autoComplete="current-password"
+          autoFocus
+          value={password}
+          onInput={setPassword}
+        />
+        <Button type="submit" kind="primary" isBusy={action.isBusy}>
+          {action.isBusy ? texts.unlock.working : texts.unlock.submit}
+        </Button>
       </Form>
       <div class="choices">
         {now.kind === "locked" && now.hasPasskey && (
-          <Button icon="key" isDisabled={action.isBusy} onClick={() => void action.run(() => logInWithPasskey(server))}>{texts.unlock.passkey}</Button>
+          <Button icon="key" isDisabled={action.isBusy} onClick={() => void action.run(() => logInWithPasskey(server))}>
+            {texts.unlock.passkey}
+          </Button>
         )}
-        <Button kind="plain" onClick={() => setShown("logIn")}>{texts.unlock.changed}</Button>
-        <Button kind="plain" onClick={() => setShown("logOut")}>{texts.unlock.logOut}</Button>
+        <Button kind="plain" onClick={() => setShown("logIn")}>
+          {texts.unlock.changed}
+        </Button>
+        <Button kind="plain" onClick={() => setShown("logOut")}>
+          {texts.unlock.logOut}
+        </Button>
       </div>
       {shown === "logOut" && (
         <Confirm
-          title={texts.logOut.title} action={texts.logOut.submit} isDanger isBusy={action.isBusy}
-          onConfirm={() => void action.run(async () => void (await logOut()))} onClose={() => setShown(undefined)}
+          title={texts.logOut.title}
+          action={texts.logOut.submit}
+          isDanger
+          isBusy={action.isBusy}
+          onConfirm={() => void action.run(async () => void (await logOut()))}
+          onClose={() => setShown(undefined)}
         >
           <p>{texts.logOut.locked}</p>
         </Confirm>

@@ -10,7 +10,9 @@ export function Unsupported({ isMisplaced }: { isMisplaced: boolean }) {
       <p>{words.why}</p>
       <h2>{moreTexts.unsupported.what}</h2>
       <ul class="steps">
-        {words.steps.map((step) => <li key={step}>{step}</li>)}
+        {words.steps.map((step) => (
+          <li key={step}>{step}</li>
+        ))}
       </ul>
     </Frame>
   );

@@ -11,9 +11,20 @@ export function UsageSection() {
     <Loaded of={usage}>
       {({ documents, bytes, kept, maxDocuments, maxBytes }) => (
         <div class="stack narrow">
-          <Measure label={moreTexts.usage.documents} used={documents} most={maxDocuments} spell={(count) => count.toLocaleString("en")} />
+          <Measure
+            label={moreTexts.usage.documents}
+            used={documents}
+            most={maxDocuments}
+            spell={(count) => count.toLocaleString("en")}
+          />
           <Measure label={moreTexts.usage.size} used={bytes} most={maxBytes} spell={moreTexts.usage.bytes} />
-          <Measure label={moreTexts.usage.kept} used={kept} most={maxBytes} spell={moreTexts.usage.bytes} canRefuse={false} />
+          <Measure
+            label={moreTexts.usage.kept}
+            used={kept}
+            most={maxBytes}
+            spell={moreTexts.usage.bytes}
+            canRefuse={false}
+          />
           <p class="muted small">{moreTexts.usage.what}</p>
         </div>
       )}
@@ -36,9 +47,13 @@ function Measure({ label, used, most, spell, canRefuse = true }: MeasureProps) {
     <div class="measure">
       <div class="row spread">
         <span>{label}</span>
-        <span>{most === null ? moreTexts.usage.unlimited(spell(used)) : moreTexts.usage.of(spell(used), spell(most))}</span>
+        <span>
+          {most === null ? moreTexts.usage.unlimited(spell(used)) : moreTexts.usage.of(spell(used), spell(most))}
+        </span>
       </div>
-      {most !== null && <meter aria-label={label} min={0} max={most} high={most * 0.9} optimum={0} value={Math.min(used, most)} />}
+      {most !== null && (
+        <meter aria-label={label} min={0} max={most} high={most * 0.9} optimum={0} value={Math.min(used, most)} />
+      )}
       {isFull && <p class="fault">{moreTexts.usage.full}</p>}
     </div>
   );

@@ -19,7 +19,17 @@ interface ButtonProps {
 }
 
 /** A button. While it is busy, it stays in its place and does nothing. */
-export function Button({ children, kind = "secondary", type = "button", icon, isBusy, isDisabled, onClick, describedBy, autoFocus }: ButtonProps) {
+export function Button({
+  children,
+  kind = "secondary",
+  type = "button",
+  icon,
+  isBusy,
+  isDisabled,
+  onClick,
+  describedBy,
+  autoFocus,
+}: ButtonProps) {
   return (
     <button
       type={type}

@@ -14,8 +14,12 @@ interface ColumnsProps {
 export function Columns({ list, listLabel, detail, detailLabel, isDetail }: ColumnsProps) {
   return (
     <div class={isDetail ? "columns isDetail" : "columns"}>
-      <section class="columnList" aria-label={listLabel}>{list}</section>
-      <section class="columnDetail" aria-label={detailLabel} tabIndex={0}>{detail}</section>
+      <section class="columnList" aria-label={listLabel}>
+        {list}
+      </section>
+      <section class="columnDetail" aria-label={detailLabel} tabIndex={0}>
+        {detail}
+      </section>
     </div>
   );
 }

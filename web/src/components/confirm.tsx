@@ -20,7 +20,16 @@ interface ConfirmProps {
 }
 
 /** Ask, perhaps by letting a person type a word. */
-export function Confirm({ title, children, action, isDanger, isBusy = false, typed, onConfirm, onClose }: ConfirmProps) {
+export function Confirm({
+  title,
+  children,
+  action,
+  isDanger,
+  isBusy = false,
+  typed,
+  onConfirm,
+  onClose,
+}: ConfirmProps) {
   const [given, setGiven] = useState("");
   const isSaid = !typed || given.trim() === typed.text;
   return (
@@ -31,8 +40,12 @@ export function Confirm({ title, children, action, isDanger, isBusy = false, typ
       onSubmit={() => isSaid && !isBusy && onConfirm()}
       actions={
         <>
-          <Button onClick={onClose} isDisabled={isBusy} autoFocus={!typed}>{texts.common.cancel}</Button>
-          <Button type="submit" kind={isDanger ? "danger" : "primary"} isDisabled={!isSaid} isBusy={isBusy}>{action}</Button>
+          <Button onClick={onClose} isDisabled={isBusy} autoFocus={!typed}>
+            {texts.common.cancel}
+          </Button>
+          <Button type="submit" kind={isDanger ? "danger" : "primary"} isDisabled={!isSaid} isBusy={isBusy}>
+            {action}
+          </Button>
         </>
       }
     >

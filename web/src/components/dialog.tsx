@@ -25,7 +25,9 @@ export function Dialog({ title, children, actions, onClose, isWide, canClose = t
     const dialog = frame.current;
     const before = document.activeElement;
     dialog?.showModal();
-    const first = dialog?.querySelector<HTMLElement>("[data-autofocus]") ?? dialog?.querySelector<HTMLElement>("input, select, textarea");
+    const first =
+      dialog?.querySelector<HTMLElement>("[data-autofocus]") ??
+      dialog?.querySelector<HTMLElement>("input, select, textarea");
     first?.focus();
     return () => {
       dialog?.close();

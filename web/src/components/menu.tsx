@@ -16,7 +16,9 @@ export interface MenuItem {
 export function Menu({ icon = "more", label, items }: { icon?: IconName; label: string; items: readonly MenuItem[] }) {
   const [isOpen, setOpen] = useState(false);
   const frame = useRef<HTMLDivElement>(null);
-  const buttons = (): HTMLElement[] => [...(frame.current?.querySelectorAll<HTMLElement>("[role=menuitem]:not(:disabled)") ?? [])];
+  const buttons = (): HTMLElement[] => [
+    ...(frame.current?.querySelectorAll<HTMLElement>("[role=menuitem]:not(:disabled)") ?? []),
+  ];
   const close = (isBack: boolean): void => {
     setOpen(false);
     if (isBack) frame.current?.querySelector<HTMLElement>("button")?.focus();
@@ -33,7 +35,12 @@ export function Menu({ icon = "more", label, items }: { icon?: IconName; label: 
   const move = (event: KeyboardEvent): void => {
     const all = buttons();
     const at = all.indexOf(document.activeElement as HTMLElement);
-    const to = { ArrowDown: (at + 1) % all.length, ArrowUp: (at + all.length - 1) % all.length, Home: 0, End: all.length - 1 }[event.key];
+    const to = {
+      ArrowDown: (at + 1) % all.length,
+      ArrowUp: (at + all.length - 1) % all.length,
+      Home: 0,
+      End: all.length - 1,
+    }[event.key];
     if (event.key === "Escape") close(true);
     else if (event.key === "Tab") return close(false);
     else if (to === undefined) return;
@@ -42,6 +49,7 @@ export function Menu({ icon = "more", label, items }: { icon?: IconName; label: 
     event.stopPropagation();
   };
   return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: keys reach it from the buttons of the menu
     <div class="menu" ref={frame} onKeyDown={isOpen ? move : undefined}>
       <IconButton icon={icon} label={label} isExpanded={isOpen} onClick={() => setOpen(!isOpen)} />
       {isOpen && (

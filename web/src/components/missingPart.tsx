@@ -7,7 +7,9 @@ export function MissingPart() {
   return (
     <div class="pad stack" role="alert">
       <p>{texts.release.partMissing}</p>
-      <div class="row"><Button onClick={() => location.reload()}>{texts.release.reload}</Button></div>
+      <div class="row">
+        <Button onClick={() => location.reload()}>{texts.release.reload}</Button>
+      </div>
     </div>
   );
 }

@@ -1,7 +1,15 @@
 // How far something is that takes time.
 
 /** A bar with its label; without a total, it only says that something is under way. */
-export function Progress({ label, done, total }: { label: string; done?: number | undefined; total?: number | undefined }) {
+export function Progress({
+  label,
+  done,
+  total,
+}: {
+  label: string;
+  done?: number | undefined;
+  total?: number | undefined;
+}) {
   const isKnown = done !== undefined && total !== undefined && total > 0;
   return (
     <div class="progress" role="status">

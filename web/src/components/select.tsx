@@ -27,7 +27,9 @@ export function Select<T extends string>({ label, value, choices, onChange, hint
         }}
       >
         {choices.map(([one, shown]) => (
-          <option key={one} value={one} selected={one === value}>{shown}</option>
+          <option key={one} value={one} selected={one === value}>
+            {shown}
+          </option>
         ))}
       </select>
       <More id={`${id}-more`} hint={hint} />
@@ -36,7 +38,17 @@ export function Select<T extends string>({ label, value, choices, onChange, hint
 }
 
 /** A box to tick, with its label beside it. */
-export function Checkbox({ label, isChecked, onChange, hint }: { label: ComponentChildren; isChecked: boolean; onChange: (checked: boolean) => void; hint?: ComponentChildren }) {
+export function Checkbox({
+  label,
+  isChecked,
+  onChange,
+  hint,
+}: {
+  label: ComponentChildren;
+  isChecked: boolean;
+  onChange: (checked: boolean) => void;
+  hint?: ComponentChildren;
+}) {
   const id = useId();
   return (
     <div class="checkbox">

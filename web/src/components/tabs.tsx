@@ -40,7 +40,9 @@ export function Tabs<T extends string>({ label, tabs, shown, onShow, children }:
           </button>
         ))}
       </div>
-      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${shown}`}>{children}</div>
+      <div role="tabpanel" id={`${id}-panel`} aria-labelledby={`${id}-${shown}`}>
+        {children}
+      </div>
     </div>
   );
 }

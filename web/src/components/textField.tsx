@@ -65,6 +65,15 @@ export function TextField(props: TextFieldProps) {
 
 /** What stands below a field: a fault, else a hint. */
 export function More({ id, hint, fault }: { id: string; hint?: ComponentChildren; fault?: string | undefined }) {
-  if (fault !== undefined) return <p id={id} class="fault" role="alert">{fault}</p>;
-  return hint === undefined ? null : <div id={id} class="hint">{hint}</div>;
+  if (fault !== undefined)
+    return (
+      <p id={id} class="fault" role="alert">
+        {fault}
+      </p>
+    );
+  return hint === undefined ? null : (
+    <div id={id} class="hint">
+      {hint}
+    </div>
+  );
 }

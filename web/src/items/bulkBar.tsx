@@ -29,28 +29,56 @@ export function BulkBar({ chosen, onAll }: { chosen: readonly Entry[]; onAll: ()
     void deleteEntries(chosen);
   };
   const isFavorite = chosen.every((entry) => entry.isFavorite);
-  if (busy) return <div class="bulkBar"><Progress label={moreTexts.items.working(busy.done, busy.total)} done={busy.done} total={busy.total} /></div>;
+  if (busy)
+    return (
+      <div class="bulkBar">
+        <Progress label={moreTexts.items.working(busy.done, busy.total)} done={busy.done} total={busy.total} />
+      </div>
+    );
   return (
     <div class="bulkBar" role="toolbar" aria-label={moreTexts.items.selectedActions}>
       <IconButton icon="close" label={moreTexts.items.clearSelection} onClick={clear} />
-      <span class="bulkCount" role="status">{moreTexts.items.selected(chosen.length)}</span>
-      <Button kind="plain" icon="folder" onClick={() => setAsked("move")}>{moreTexts.items.move}</Button>
-      <Button kind="plain" icon="trash" onClick={() => (chosen.length < ASKED_FROM ? remove() : setAsked("delete"))}>{texts.common.delete}</Button>
+      <span class="bulkCount" role="status">
+        {moreTexts.items.selected(chosen.length)}
+      </span>
+      <Button kind="plain" icon="folder" onClick={() => setAsked("move")}>
+        {moreTexts.items.move}
+      </Button>
+      <Button kind="plain" icon="trash" onClick={() => (chosen.length < ASKED_FROM ? remove() : setAsked("delete"))}>
+        {texts.common.delete}
+      </Button>
       <Menu
         label={texts.common.more}
         items={[
           { label: moreTexts.items.selectAll, icon: "check", run: onAll },
-          { label: isFavorite ? moreTexts.items.unfavorite : moreTexts.items.favorite, icon: "star", run: () => void changeItems(chosen, (item) => ({ ...item, favorite: !isFavorite }), isFavorite ? moreTexts.items.unfavorited : moreTexts.items.favorited) },
+          {
+            label: isFavorite ? moreTexts.items.unfavorite : moreTexts.items.favorite,
+            icon: "star",
+            run: () =>
+              void changeItems(
+                chosen,
+                (item) => ({ ...item, favorite: !isFavorite }),
+                isFavorite ? moreTexts.items.unfavorited : moreTexts.items.favorited,
+              ),
+          },
           { label: moreTexts.items.addTag, icon: "add", run: () => setAsked("tag") },
           { label: moreTexts.items.removeTag, icon: "close", run: () => setAsked("untag") },
           { label: moreTexts.items.export, icon: "download", run: () => setAsked("export") },
         ]}
       />
       {asked === "move" && <MoveDialog entries={chosen} onClose={() => setAsked(undefined)} />}
-      {(asked === "tag" || asked === "untag") && <TagDialog chosen={chosen} isAdded={asked === "tag"} onClose={() => setAsked(undefined)} />}
+      {(asked === "tag" || asked === "untag") && (
+        <TagDialog chosen={chosen} isAdded={asked === "tag"} onClose={() => setAsked(undefined)} />
+      )}
       {asked === "export" && <Export chosen={chosen} onClose={() => setAsked(undefined)} />}
       {asked === "delete" && (
-        <Confirm title={moreTexts.items.deleteManyTitle(chosen.length)} action={texts.common.delete} isDanger onConfirm={remove} onClose={() => setAsked(undefined)}>
+        <Confirm
+          title={moreTexts.items.deleteManyTitle(chosen.length)}
+          action={texts.common.delete}
+          isDanger
+          onConfirm={remove}
+          onClose={() => setAsked(undefined)}
+        >
           <p>{moreTexts.items.deleteManyWhat}</p>
         </Confirm>
       )}
@@ -95,7 +123,9 @@ function TagDialog({ chosen, isAdded, onClose }: { chosen: readonly Entry[]; isA
       actions={
         <>
           <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" kind="primary" isDisabled={!tag}>{texts.common.save}</Button>
+          <Button type="submit" kind="primary" isDisabled={!tag}>
+            {texts.common.save}
+          </Button>
         </>
       }
     >

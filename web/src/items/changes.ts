@@ -43,7 +43,13 @@ onLock(() => {
 });
 
 /** A collection of a vault, by uid and name. */
-export function collectionOf({ vault, collection = ITEMS }: { readonly vault: string; readonly collection?: string }): ReplicaCollection {
+export function collectionOf({
+  vault,
+  collection = ITEMS,
+}: {
+  readonly vault: string;
+  readonly collection?: string;
+}): ReplicaCollection {
   const found = vaults.getSnapshot().find(({ uid }) => uid === vault);
   if (!found) throw new Locked(moreTexts.items.vaultGone);
   return found.collection(collection);
@@ -76,7 +82,8 @@ async function undo(change: Undoable): Promise<void> {
       if (!isOpen()) return;
       if (!(await undoStep(step))) left += 1;
     }
-    if (isOpen()) tell(left ? moreTexts.items.undoneButFor(left) : moreTexts.items.undone, left ? { kind: "fault" } : {});
+    if (isOpen())
+      tell(left ? moreTexts.items.undoneButFor(left) : moreTexts.items.undone, left ? { kind: "fault" } : {});
   } catch (fault) {
     if (isOpen()) tellFault(fault);
   }
@@ -109,7 +116,11 @@ export async function createItem(vault: string, item: Item): Promise<Document> {
 }
 
 /** Another value for a document. DocumentConflict where it has changed since. */
-export async function replaceValue(before: Document, value: unknown, sentence: string = moreTexts.items.saved): Promise<Document> {
+export async function replaceValue(
+  before: Document,
+  value: unknown,
+  sentence: string = moreTexts.items.saved,
+): Promise<Document> {
   const isOpen = sessionGuard();
   const after = await collectionOf(before).replace(before, value as never);
   done(isOpen, sentence, [{ before, after }]);
@@ -126,7 +137,11 @@ interface Made {
 }
 
 /** Do something with each of many documents; those that cannot be changed are counted. */
-async function each(found: readonly Entry[], sentence: (count: number) => string, change: (entry: Entry) => Promise<Made>): Promise<void> {
+async function each(
+  found: readonly Entry[],
+  sentence: (count: number) => string,
+  change: (entry: Entry) => Promise<Made>,
+): Promise<void> {
   const isOpen = sessionGuard();
   const steps: Step[] = [];
   const later: AfterSync[] = [];
@@ -175,7 +190,11 @@ async function sent(): Promise<readonly RefusedChange[]> {
 }
 
 /** Change items; `change` gives undefined for those that stay. Items that do not fit their type stay as they are. */
-export function changeItems(found: readonly Entry[], change: (item: Item) => Item | undefined, sentence: (count: number) => string): Promise<void> {
+export function changeItems(
+  found: readonly Entry[],
+  change: (item: Item) => Item | undefined,
+  sentence: (count: number) => string,
+): Promise<void> {
   return each(found, sentence, async ({ document: before, item, problem }) => {
     const next = item && !problem ? change(fromStored(before.raw)) : undefined;
     return next ? replaced(before, toStored(next)) : { steps: [] };
@@ -184,12 +203,18 @@ export function changeItems(found: readonly Entry[], change: (item: Item) => Ite
 
 /** Another value for a document, if it is another. */
 async function replaced(before: Document, value: unknown): Promise<Made> {
-  return { steps: isSame(value, before.raw) ? [] : [{ before, after: await collectionOf(before).replace(before, value as never) }] };
+  return {
+    steps: isSame(value, before.raw)
+      ? []
+      : [{ before, after: await collectionOf(before).replace(before, value as never) }],
+  };
 }
 
 /** Delete documents: they are in the trash then. */
 export const deleteEntries = (found: readonly Entry[]): Promise<void> =>
-  each(found, moreTexts.items.deletedMany, async ({ document: before }) => ({ steps: [{ before, after: await collectionOf(before).delete(before) }] }));
+  each(found, moreTexts.items.deletedMany, async ({ document: before }) => ({
+    steps: [{ before, after: await collectionOf(before).delete(before) }],
+  }));
 
 /**
  * Move items to a folder of a vault; `from` is the folder that they are taken out of, undefined for all.
@@ -197,7 +222,12 @@ export const deleteEntries = (found: readonly Entry[]): Promise<void> =>
  * In another vault an item is a new document: it is made there first, and deleted here once the server has it. Where the
  * server refuses it, the item stays here, and the new document is taken back. Its history stays behind.
  */
-export function moveItems(found: readonly Entry[], vault: string, folder: string, from: string | undefined): Promise<void> {
+export function moveItems(
+  found: readonly Entry[],
+  vault: string,
+  folder: string,
+  from: string | undefined,
+): Promise<void> {
   return each(found, moreTexts.items.movedMany, async ({ document: before, item, problem }) => {
     const isHere = before.vault === vault;
     if (!item || (problem && (isHere || folder))) return { steps: [] };
@@ -217,7 +247,10 @@ async function finishMove(before: Document, made: Document, refused: readonly Re
     throw new Refusal(moreTexts.items.notMoved(refusal.reason.sentence));
   }
   try {
-    return [{ before: undefined, after: made }, { before, after: await collectionOf(before).delete(before) }];
+    return [
+      { before: undefined, after: made },
+      { before, after: await collectionOf(before).delete(before) },
+    ];
   } catch (fault) {
     const there = collectionOf(made);
     await there.delete(await there.get(made.uid));

@@ -11,7 +11,7 @@ export const fieldLabel = ({ section, name }: { readonly section: string; readon
   [section && partLabel(section), memberLabel(name) || moreTexts.items.unnamedField].filter(Boolean).join(" · ");
 
 /** The value of a field, a file by its size. */
-export function valueOf(field: FieldValue | undefined): string {
+export function fieldText(field: FieldValue | undefined): string {
   if (!field) return "";
   return field.type === "file" ? sizeText(field.data.length) : field.value;
 }
@@ -23,9 +23,18 @@ export function Differences({ found }: { found: readonly Difference[] }) {
     <div class="tableFrame">
       <table class="differences">
         <thead>
-          <tr><th scope="col">{moreTexts.time.field}</th><th scope="col">{moreTexts.time.before}</th><th scope="col">{moreTexts.time.after}</th><td /></tr>
+          <tr>
+            <th scope="col">{moreTexts.time.field}</th>
+            <th scope="col">{moreTexts.time.before}</th>
+            <th scope="col">{moreTexts.time.after}</th>
+            <td />
+          </tr>
         </thead>
-        <tbody>{found.map((one) => <Line key={one.key} difference={one} />)}</tbody>
+        <tbody>
+          {found.map((one) => (
+            <Line key={one.key} difference={one} />
+          ))}
+        </tbody>
       </table>
     </div>
   );
@@ -38,18 +47,44 @@ function Line({ difference }: { difference: Difference }) {
   const label = cut(fieldLabel(difference), 80);
   return (
     <tr>
-      <th scope="row"><ShownText text={label} /></th>
+      <th scope="row">
+        <ShownText text={label} />
+      </th>
       <Cell field={before} kind="before" isHidden={isHidden && !isShown} />
       <Cell field={after} kind="after" isHidden={isHidden && !isShown} />
       <td class="fieldActions">
-        {isHidden && <IconButton icon={isShown ? "eyeOff" : "eye"} label={isShown ? moreTexts.items.hide(label) : moreTexts.items.reveal(label)} isPressed={isShown} onClick={() => setShown(!isShown)} />}
+        {isHidden && (
+          <IconButton
+            icon={isShown ? "eyeOff" : "eye"}
+            label={isShown ? moreTexts.items.hide(label) : moreTexts.items.reveal(label)}
+            isPressed={isShown}
+            onClick={() => setShown(!isShown)}
+          />
+        )}
       </td>
     </tr>
   );
 }
 
-function Cell({ field, kind, isHidden }: { field: FieldValue | undefined; kind: "before" | "after"; isHidden: boolean }) {
+function Cell({
+  field,
+  kind,
+  isHidden,
+}: {
+  field: FieldValue | undefined;
+  kind: "before" | "after";
+  isHidden: boolean;
+}) {
   const side = moreTexts.time[kind];
-  if (!field) return <td class="muted" data-side={side}>{moreTexts.time.absent}</td>;
-  return <td data-side={side} class={`${kind} ${field.concealed ? "mono" : ""}`}>{isHidden ? <span class="mask">••••••</span> : <LongText text={valueOf(field)} most={300} />}</td>;
+  if (!field)
+    return (
+      <td class="muted" data-side={side}>
+        {moreTexts.time.absent}
+      </td>
+    );
+  return (
+    <td data-side={side} class={`${kind} ${field.concealed ? "mono" : ""}`}>
+      {isHidden ? <span class="mask">••••••</span> : <LongText text={fieldText(field)} most={300} />}
+    </td>
+  );
 }

@@ -21,7 +21,8 @@ export function drag(event: DragEvent, entries: readonly Entry[]): void {
 /** What makes something a place to drop items on, and whether they are above it. */
 export function useDrop(vault: string, folder: string): [boolean, Record<string, (event: DragEvent) => void>] {
   const [isOver, setOver] = useState(false);
-  const isOurs = (event: DragEvent): boolean => dragged.length > 0 && (event.dataTransfer?.types.includes(KIND) ?? false);
+  const isOurs = (event: DragEvent): boolean =>
+    dragged.length > 0 && (event.dataTransfer?.types.includes(KIND) ?? false);
   return [
     isOver,
     {

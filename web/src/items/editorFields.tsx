@@ -18,10 +18,19 @@ interface ValueProps {
   autoFocus?: boolean;
 }
 
-const rowsOf = (value: string, least: number): number => Math.min(12, Math.max(least, value.slice(0, 2000).split("\n").length));
+const rowsOf = (value: string, least: number): number =>
+  Math.min(12, Math.max(least, value.slice(0, 2000).split("\n").length));
 
 /** A text: a line, or lines where it has some already; the browser would take line breaks out of a line. */
-export function PlainField({ label, value, onInput, autoFocus, isLines = false, isMono = false, placeholder }: ValueProps & { isLines?: boolean; isMono?: boolean; placeholder?: string }) {
+export function PlainField({
+  label,
+  value,
+  onInput,
+  autoFocus,
+  isLines = false,
+  isMono = false,
+  placeholder,
+}: ValueProps & { isLines?: boolean; isMono?: boolean; placeholder?: string }) {
   const [isLong] = useState(isLines || value.includes("\n"));
   return (
     <TextField
@@ -37,13 +46,24 @@ export function PlainField({ label, value, onInput, autoFocus, isLines = false, 
 }
 
 /** A secret: hidden while it is typed, revealed by intent, generated if wanted. */
-export function SecretField({ label, value, onInput, isLines = false, canGenerate = false, fault }: ValueProps & { isLines?: boolean; canGenerate?: boolean; fault?: string | undefined }) {
+export function SecretField({
+  label,
+  value,
+  onInput,
+  isLines = false,
+  canGenerate = false,
+  fault,
+}: ValueProps & { isLines?: boolean; canGenerate?: boolean; fault?: string | undefined }) {
   const id = useId();
   const [isLong] = useState(isLines || value.includes("\n"));
   const [isShown, setShown] = useReveal();
   const [isGenerating, setGenerating] = useState(false);
   const shared = {
-    id, value, spellcheck: false, autoComplete: "off", autoCapitalize: "off" as const,
+    id,
+    value,
+    spellcheck: false,
+    autoComplete: "off",
+    autoCapitalize: "off" as const,
     "aria-invalid": fault === undefined ? undefined : ("true" as const),
     "aria-describedby": fault === undefined ? undefined : `${id}-more`,
   };
@@ -52,14 +72,35 @@ export function SecretField({ label, value, onInput, isLines = false, canGenerat
       <label for={id}>{label}</label>
       <div class="inputRow">
         {isLong ? (
-          <textarea {...shared} class={isShown ? "input mono" : "input mono masked"} rows={rowsOf(value, 2)} onInput={(event) => onInput(event.currentTarget.value)} />
+          <textarea
+            {...shared}
+            class={isShown ? "input mono" : "input mono masked"}
+            rows={rowsOf(value, 2)}
+            onInput={(event) => onInput(event.currentTarget.value)}
+          />
         ) : (
-          <input {...shared} class={isShown ? "input mono" : "input mono masked"} type="text" onInput={(event) => onInput(event.currentTarget.value)} />
+          <input
+            {...shared}
+            class={isShown ? "input mono" : "input mono masked"}
+            type="text"
+            onInput={(event) => onInput(event.currentTarget.value)}
+          />
         )}
-        <IconButton icon={isShown ? "eyeOff" : "eye"} label={isShown ? moreTexts.items.hide(label) : moreTexts.items.reveal(label)} isPressed={isShown} onClick={() => setShown(!isShown)} />
-        {canGenerate && <IconButton icon="sync" label={moreTexts.items.generate(label)} onClick={() => setGenerating(true)} />}
+        <IconButton
+          icon={isShown ? "eyeOff" : "eye"}
+          label={isShown ? moreTexts.items.hide(label) : moreTexts.items.reveal(label)}
+          isPressed={isShown}
+          onClick={() => setShown(!isShown)}
+        />
+        {canGenerate && (
+          <IconButton icon="sync" label={moreTexts.items.generate(label)} onClick={() => setGenerating(true)} />
+        )}
       </div>
-      {fault !== undefined && <p id={`${id}-more`} class="fault" role="alert">{fault}</p>}
+      {fault !== undefined && (
+        <p id={`${id}-more`} class="fault" role="alert">
+          {fault}
+        </p>
+      )}
       {canGenerate && value && <StrengthMeter bits={strength(value).bits} />}
       {isGenerating && (
         <GeneratorDialog
@@ -75,13 +116,40 @@ export function SecretField({ label, value, onInput, isLines = false, canGenerat
 }
 
 /** A member of a type. */
-export function MemberField({ name, kind, value, onInput }: { name: string; kind: MemberKind; value: string; onInput: (value: string) => void }) {
+export function MemberField({
+  name,
+  kind,
+  value,
+  onInput,
+}: {
+  name: string;
+  kind: MemberKind;
+  value: string;
+  onInput: (value: string) => void;
+}) {
   const label = memberLabel(name);
   if (kind === "secret" || kind === "secretLines") {
-    return <SecretField label={label} value={value} onInput={onInput} isLines={kind === "secretLines"} canGenerate={["password", "value", "key"].includes(name)} />;
+    return (
+      <SecretField
+        label={label}
+        value={value}
+        onInput={onInput}
+        isLines={kind === "secretLines"}
+        canGenerate={["password", "value", "key"].includes(name)}
+      />
+    );
   }
   const placeholder = { month: "YYYY-MM", date: "YYYY-MM-DD" }[kind as string];
-  return <PlainField label={label} value={value} onInput={onInput} isLines={kind === "lines"} isMono={kind === "lines"} {...(placeholder !== undefined && { placeholder })} />;
+  return (
+    <PlainField
+      label={label}
+      value={value}
+      onInput={onInput}
+      isLines={kind === "lines"}
+      isMono={kind === "lines"}
+      {...(placeholder !== undefined && { placeholder })}
+    />
+  );
 }
 
 function totpText(totp: OneTimeCode | undefined): string {
@@ -94,7 +162,13 @@ function totpText(totp: OneTimeCode | undefined): string {
 }
 
 /** What makes one-time codes, as a secret or as an address. `onChange` is given "fault" for what cannot be read. */
-export function TotpField({ totp, onChange }: { totp: OneTimeCode | undefined; onChange: (totp: OneTimeCode | undefined | "fault") => void }) {
+export function TotpField({
+  totp,
+  onChange,
+}: {
+  totp: OneTimeCode | undefined;
+  onChange: (totp: OneTimeCode | undefined | "fault") => void;
+}) {
   const [text, setText] = useState(() => totpText(totp));
   const [fault, setFault] = useState<string>();
   const read = (typed: string): void => {
@@ -113,7 +187,17 @@ export function TotpField({ totp, onChange }: { totp: OneTimeCode | undefined; o
 }
 
 /** Texts, one a line. */
-export function LinesField({ label, values, onChange, hint }: { label: string; values: readonly string[]; onChange: (values: string[]) => void; hint?: string }) {
+export function LinesField({
+  label,
+  values,
+  onChange,
+  hint,
+}: {
+  label: string;
+  values: readonly string[];
+  onChange: (values: string[]) => void;
+  hint?: string;
+}) {
   const [text, setText] = useState(values.join("\n"));
   return (
     <TextField
@@ -123,7 +207,14 @@ export function LinesField({ label, values, onChange, hint }: { label: string; v
       hint={hint}
       onInput={(typed) => {
         setText(typed);
-        onChange([...new Set(typed.split("\n").map((one) => one.trim()).filter(Boolean))]);
+        onChange([
+          ...new Set(
+            typed
+              .split("\n")
+              .map((one) => one.trim())
+              .filter(Boolean),
+          ),
+        ]);
       }}
     />
   );
@@ -133,7 +224,8 @@ const KINDS = ["string", "concealed-string", "email", "number", "date", "boolean
 
 /** The fields that a person has added. */
 export function CustomFields({ fields, onChange }: { fields: readonly Field[]; onChange: (fields: Field[]) => void }) {
-  const set = (at: number, changed: Partial<Field>): void => onChange(fields.map((field, place) => (place === at ? { ...field, ...changed } : field)));
+  const set = (at: number, changed: Partial<Field>): void =>
+    onChange(fields.map((field, place) => (place === at ? { ...field, ...changed } : field)));
   const [keys, setKeys] = useState<readonly number[]>(() => fields.map((_, at) => at)); // no field takes the place of another
   const arrange = (order: readonly number[]): void => {
     setKeys(order.map((at) => keys[at] ?? nextKey));
@@ -148,29 +240,60 @@ export function CustomFields({ fields, onChange }: { fields: readonly Field[]; o
         <fieldset class="customField" key={keys[at]}>
           <legend class="visuallyHidden">{label || moreTexts.items.unnamedField}</legend>
           <div class="pair">
-            <TextField label={moreTexts.items.fieldLabel} value={label} onInput={(typed) => set(at, { label: typed })} />
+            <TextField
+              label={moreTexts.items.fieldLabel}
+              value={label}
+              onInput={(typed) => set(at, { label: typed })}
+            />
             <Select
               label={moreTexts.items.kind}
               value={type}
-              choices={[...new Set([...KINDS, type])].map((kind) => [kind, textAt(moreTexts.items.fieldTypes, kind) ?? kind.slice(0, 40)])}
+              choices={[...new Set([...KINDS, type])].map((kind) => [
+                kind,
+                textAt(moreTexts.items.fieldTypes, kind) ?? kind.slice(0, 40),
+              ])}
               onChange={(kind) => set(at, { type: kind })}
             />
           </div>
           {isConcealed(type) ? (
-            <SecretField label={moreTexts.items.fieldValue} value={value} onInput={(typed) => set(at, { value: typed })} canGenerate />
+            <SecretField
+              label={moreTexts.items.fieldValue}
+              value={value}
+              onInput={(typed) => set(at, { value: typed })}
+              canGenerate
+            />
           ) : (
-            <PlainField label={moreTexts.items.fieldValue} value={value} onInput={(typed) => set(at, { value: typed })} />
+            <PlainField
+              label={moreTexts.items.fieldValue}
+              value={value}
+              onInput={(typed) => set(at, { value: typed })}
+            />
           )}
           <div class="pair">
-            <TextField label={moreTexts.items.fieldSection} value={section} onInput={(typed) => set(at, { section: typed })} />
+            <TextField
+              label={moreTexts.items.fieldSection}
+              value={section}
+              onInput={(typed) => set(at, { section: typed })}
+            />
             <div class="row end">
-              <IconButton icon="up" label={moreTexts.items.moveUp(label)} isDisabled={at === 0} onClick={() => arrange([...places.slice(0, at - 1), at, at - 1, ...places.slice(at + 1)])} />
-              <IconButton icon="trash" label={moreTexts.items.remove(label || moreTexts.items.unnamedField)} onClick={() => arrange(places.filter((place) => place !== at))} />
+              <IconButton
+                icon="up"
+                label={moreTexts.items.moveUp(label)}
+                isDisabled={at === 0}
+                onClick={() => arrange([...places.slice(0, at - 1), at, at - 1, ...places.slice(at + 1)])}
+              />
+              <IconButton
+                icon="trash"
+                label={moreTexts.items.remove(label || moreTexts.items.unnamedField)}
+                onClick={() => arrange(places.filter((place) => place !== at))}
+              />
             </div>
           </div>
         </fieldset>
       ))}
-      <Button icon="add" onClick={() => arrange([...places, places.length])}>{moreTexts.items.addField}</Button>
+      <Button icon="add" onClick={() => arrange([...places, places.length])}>
+        {moreTexts.items.addField}
+      </Button>
     </section>
   );
 }

@@ -64,7 +64,11 @@ export function entryOf(document: Document): Entry {
 function itemEntry(document: Document, item: Item): Entry {
   const title = oneLine(item.title ?? "");
   return {
-    key: keyOf(document), document, item, title, type: item.type === "" ? item.typeName : item.type,
+    key: keyOf(document),
+    document,
+    item,
+    title,
+    type: item.type === "" ? item.typeName : item.type,
     problem: item.type === "" ? item.problem : "",
     subtitle: oneLine(item.subtitle || subtitleOf(item)),
     isFavorite: item.favorite ?? false,
@@ -78,35 +82,61 @@ function itemEntry(document: Document, item: Item): Entry {
 /** Everything of an item that is no secret: the members, what a person has added, and the names of files. */
 function* openTexts(item: Item): Generator<string> {
   if (item.type === "" && item.problem) return yield item.title ?? "";
-  const { fields = [], files = [], credentials: _, source: __, ...members } = item.type === "" ? { ...item, document: undefined } : item;
+  const {
+    fields = [],
+    files = [],
+    credentials: _,
+    source: __,
+    ...members
+  } = item.type === "" ? { ...item, document: undefined } : item;
   for (const [name, value] of Object.entries(members)) if (!isSecretMember(name)) yield* textsOf(value);
-  for (const { label = "", section = "", value = "", type } of fields) yield* [label, section, ...(isConcealed(type) ? [] : [value])];
+  for (const { label = "", section = "", value = "", type } of fields)
+    yield* [label, section, ...(isConcealed(type) ? [] : [value])];
   for (const { name = "" } of files) yield name;
 }
 
 /** The line below the title: what tells items of the same title apart, and is no secret. */
 function subtitleOf(item: Item): string {
   switch (item.type) {
-    case "login": return item.username || (item.urls?.[0] ?? "");
-    case "api-credential": return item.username || item.url || "";
-    case "card": return item.fullName || item.cardType || "";
-    case "identity": return [item.name?.given, item.name?.surname].filter(Boolean).join(" ");
-    case "ssh-key": return item.keyComment || item.fingerprint || "";
-    case "totp": return [item.totp?.issuer, item.totp?.username].filter(Boolean).join(" · ");
-    case "file": return item.files?.[0]?.name ?? "";
-    case "note": return (item.notes ?? "").slice(0, 200);
-    default: return "";
+    case "login":
+      return item.username || (item.urls?.[0] ?? "");
+    case "api-credential":
+      return item.username || item.url || "";
+    case "card":
+      return item.fullName || item.cardType || "";
+    case "identity":
+      return [item.name?.given, item.name?.surname].filter(Boolean).join(" ");
+    case "ssh-key":
+      return item.keyComment || item.fingerprint || "";
+    case "totp":
+      return [item.totp?.issuer, item.totp?.username].filter(Boolean).join(" · ");
+    case "file":
+      return item.files?.[0]?.name ?? "";
+    case "note":
+      return (item.notes ?? "").slice(0, 200);
+    default:
+      return "";
   }
 }
 
 function plainEntry(document: Document): Entry {
   const { raw } = document;
   const named = typeof raw === "object" && raw !== null ? (raw as Record<string, unknown>) : {};
-  const title = [named["title"], named["name"], named["label"]].find((one) => typeof one === "string" && one !== "");
+  const title = [named.title, named.name, named.label].find((one) => typeof one === "string" && one !== "");
   const shown = oneLine(typeof title === "string" ? title : document.uid);
   return {
-    key: keyOf(document), document, item: undefined, type: "", problem: "", title: shown, subtitle: "",
-    isFavorite: false, tags: [], folders: [], text: folded(gathered(textsOf(raw))), order: orderOf(shown),
+    key: keyOf(document),
+    document,
+    item: undefined,
+    type: "",
+    problem: "",
+    title: shown,
+    subtitle: "",
+    isFavorite: false,
+    tags: [],
+    folders: [],
+    text: folded(gathered(textsOf(raw))),
+    order: orderOf(shown),
   };
 }
 
@@ -128,7 +158,8 @@ function gathered(texts: Iterable<string>): string {
 }
 
 /** Numbers in titles are ordered by their value. */
-const orderOf = (title: string): string => folded(title.slice(0, 100)).replace(/\d+/g, (digits) => digits.padStart(10, "0"));
+const orderOf = (title: string): string =>
+  folded(title.slice(0, 100)).replace(/\d+/g, (digits) => digits.padStart(10, "0"));
 
 /** The order by title. */
 export const byTitle = (one: Entry, other: Entry): number =>
@@ -151,7 +182,8 @@ export const entries: Store<Entries> = current;
  */
 async function renew(): Promise<void> {
   timer = undefined;
-  const mine = (renewal = {});
+  const mine = {};
+  renewal = mine;
   isOutdated = false;
   const shown = [...followed.values()].map(({ store }) => store.getSnapshot());
   const before = new Set(current.getSnapshot().all);
@@ -170,7 +202,10 @@ async function renew(): Promise<void> {
   }
   renewal = undefined;
   show(
-    merged([...before].filter((entry) => found.has(entry)), fresh.sort(byTitle)),
+    merged(
+      [...before].filter((entry) => found.has(entry)),
+      fresh.sort(byTitle),
+    ),
     shown.every(({ isReady, error }) => isReady || error !== undefined),
     shown.find(({ error }) => error)?.error,
   );

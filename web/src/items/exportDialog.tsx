@@ -11,11 +11,15 @@ export function ExportDialog({ chosen, onClose }: { chosen: readonly Entry[]; on
   const gather = async (): Promise<readonly Exported[]> => {
     const names = new Map(vaults.getSnapshot().map(({ uid, name }) => [uid, name]));
     const isOne = new Set(items.map(({ document }) => document.vault)).size === 1;
-    return items.flatMap(({ item, document: { uid, vault } }) => (item ? [[uid, isOne ? item : inFolder(item, names.get(vault) ?? "")] as const] : []));
+    return items.flatMap(({ item, document: { uid, vault } }) =>
+      item ? [[uid, isOne ? item : inFolder(item, names.get(vault) ?? "")] as const] : [],
+    );
   };
   return (
     <Dialog title={moreTexts.items.exportTitle(items.length)} onClose={onClose}>
-      <div class="stack"><ExportForm gather={gather} onDone={onClose} /></div>
+      <div class="stack">
+        <ExportForm gather={gather} onDone={onClose} />
+      </div>
     </Dialog>
   );
 }

@@ -18,7 +18,15 @@ export function ShownText({ text }: { text: string }) {
   if (parts.length === 1 && only && !only.isHidden) return <bdi>{only.text}</bdi>;
   return (
     <bdi>
-      {parts.map((part) => (part.isHidden ? <span class="hiddenSign" title={moreTexts.items.hiddenSign}>{part.text}</span> : part.text))}
+      {parts.map((part, at) =>
+        part.isHidden ? (
+          <span key={at} class="hiddenSign" title={moreTexts.items.hiddenSign}>
+            {part.text}
+          </span>
+        ) : (
+          part.text
+        ),
+      )}
     </bdi>
   );
 }
@@ -30,7 +38,9 @@ export function LongText({ text, most = MOST }: { text: string; most?: number })
   return (
     <>
       <ShownText text={cut(text, shown)} />{" "}
-      <Button kind="plain" onClick={() => setShown(Math.min(text.length, shown * 10))}>{moreTexts.items.showMore(text.length - shown)}</Button>
+      <Button kind="plain" onClick={() => setShown(Math.min(text.length, shown * 10))}>
+        {moreTexts.items.showMore(text.length - shown)}
+      </Button>
     </>
   );
 }
@@ -68,9 +78,17 @@ export function FieldRow({ label, value, isSecret = false, isMono = isSecret, ch
   const name = cut(label, 80);
   return (
     <div class="fieldRow">
-      <dt><ShownText text={cut(label, 300)} /></dt>
+      <dt>
+        <ShownText text={cut(label, 300)} />
+      </dt>
       <dd class={isMono ? "fieldValue mono" : "fieldValue"}>
-        {isVisible ? (children ?? <LongText text={value} />) : <span class="mask" aria-label={moreTexts.items.isHidden}>{MASK}</span>}
+        {isVisible ? (
+          (children ?? <LongText text={value} />)
+        ) : (
+          <span class="mask" role="img" aria-label={moreTexts.items.isHidden}>
+            {MASK}
+          </span>
+        )}
       </dd>
       <dd class="fieldActions">
         {isSecret && (
@@ -81,7 +99,11 @@ export function FieldRow({ label, value, isSecret = false, isMono = isSecret, ch
             onClick={() => setShown(!isShown)}
           />
         )}
-        <IconButton icon="copy" label={moreTexts.items.copy(name)} onClick={() => void copyText(value, name, isSecret)} />
+        <IconButton
+          icon="copy"
+          label={moreTexts.items.copy(name)}
+          onClick={() => void copyText(value, name, isSecret)}
+        />
       </dd>
     </div>
   );

@@ -23,11 +23,15 @@ export function pictureType(data: Uint8Array): string | undefined {
 }
 
 /** How many bytes a content in base64 has. */
-const lengthOf = ({ content = "" }: FileContent): number => (content.length / 4) * 3 - (content.endsWith("==") ? 2 : content.endsWith("=") ? 1 : 0);
+const lengthOf = ({ content = "" }: FileContent): number =>
+  (content.length / 4) * 3 - (content.endsWith("==") ? 2 : content.endsWith("=") ? 1 : 0);
 
 /** Offer a file as a download. It is never opened in the page. */
 function download(file: FileContent, name: string): void {
-  const safe = oneLine(name, 120).replace(/[\\/:*?"<>|]/g, "_").replace(/^\.+/, "") || "file";
+  const safe =
+    oneLine(name, 120)
+      .replace(/[\\/:*?"<>|]/g, "_")
+      .replace(/^\.+/, "") || "file";
   saveFile(safe, new Blob([fileData(file)], { type: "application/octet-stream" }));
 }
 
@@ -42,10 +46,18 @@ function keyOf(file: FileContent): number {
 }
 
 /** The files of an item. */
-export function Files({ files, onRemove }: { files: readonly FileContent[]; onRemove?: ((file: FileContent) => void) | undefined }) {
+export function Files({
+  files,
+  onRemove,
+}: {
+  files: readonly FileContent[];
+  onRemove?: ((file: FileContent) => void) | undefined;
+}) {
   return (
     <ul class="files">
-      {files.map((file) => <FileLine key={keyOf(file)} file={file} onRemove={onRemove && (() => onRemove(file))} />)}
+      {files.map((file) => (
+        <FileLine key={keyOf(file)} file={file} onRemove={onRemove && (() => onRemove(file))} />
+      ))}
     </ul>
   );
 }
@@ -64,9 +76,18 @@ function FileLine({ file, onRemove }: { file: FileContent; onRemove: (() => void
   return (
     <li>
       <div class="fileLine">
-        <span class="fileName"><ShownText text={cut(name, 200)} /></span>
+        <span class="fileName">
+          <ShownText text={cut(name, 200)} />
+        </span>
         <span class="quiet">{sizeText(lengthOf(file))}</span>
-        {isPicture && <IconButton icon={address ? "eyeOff" : "eye"} label={address ? moreTexts.items.hide(called) : moreTexts.items.reveal(called)} onClick={show} isPressed={address !== undefined} />}
+        {isPicture && (
+          <IconButton
+            icon={address ? "eyeOff" : "eye"}
+            label={address ? moreTexts.items.hide(called) : moreTexts.items.reveal(called)}
+            onClick={show}
+            isPressed={address !== undefined}
+          />
+        )}
         <IconButton icon="download" label={moreTexts.items.download(called)} onClick={() => download(file, name)} />
         {onRemove && <IconButton icon="trash" label={moreTexts.items.remove(called)} onClick={onRemove} />}
       </div>
@@ -115,7 +136,9 @@ export function AddFiles({ bytes, onAdd, onRefuse }: AddFilesProps) {
           if (chosen.length) void add(chosen);
         }}
       />
-      <Button icon="add" onClick={() => input.current?.click()}>{moreTexts.items.addFile}</Button>
+      <Button icon="add" onClick={() => input.current?.click()}>
+        {moreTexts.items.addFile}
+      </Button>
     </>
   );
 }

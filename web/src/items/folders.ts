@@ -30,7 +30,11 @@ export const pathText = (path: string): string => path.split("/").map(readName).
 
 /** The path of what a person typed: `/` divides, as in what is shown. */
 export const typedPath = (typed: string): string =>
-  typed.split("/").map((part) => part.trim().replaceAll("%", "%25")).filter(Boolean).join("/");
+  typed
+    .split("/")
+    .map((part) => part.trim().replaceAll("%", "%25"))
+    .filter(Boolean)
+    .join("/");
 
 /** Whether a path is a folder, or one inside of it. */
 export const isWithin = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
@@ -77,6 +81,8 @@ export function movedFolders(folders: readonly string[], from: string | undefine
 
 /** The folders of an item after one of them got another path; with an empty one, what was inside moves up. */
 export function renamedFolders(folders: readonly string[], from: string, to: string): string[] {
-  const found = folders.map((path) => (isWithin(path, from) ? [to, path.slice(from.length + 1)].filter(Boolean).join("/") : path));
+  const found = folders.map((path) =>
+    isWithin(path, from) ? [to, path.slice(from.length + 1)].filter(Boolean).join("/") : path,
+  );
   return [...new Set(found.filter(Boolean))];
 }

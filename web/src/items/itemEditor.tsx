@@ -1,6 +1,16 @@
 // The editor of an item. What it does not know of an item, it keeps.
 import { type Document, DocumentConflict } from "@strongroom/client";
-import { differences, type FileContent, fromStored, type Item, type ItemType, merge, type OneTimeCode, toStored, TYPES } from "@strongroom/client/items";
+import {
+  differences,
+  type FileContent,
+  fromStored,
+  type Item,
+  type ItemType,
+  merge,
+  type OneTimeCode,
+  toStored,
+  TYPES,
+} from "@strongroom/client/items";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Confirm } from "../components/confirm.js";
@@ -39,7 +49,15 @@ function firstDraft(key: string, entry: Entry | undefined, type: string | undefi
 }
 
 /** Edit an item, or make one, whose key is "new". Without an entry, the item was deleted while it was edited. */
-export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; entry?: Entry | undefined; type?: string | undefined }) {
+export function ItemEditor({
+  itemKey: key,
+  entry,
+  type,
+}: {
+  itemKey: string;
+  entry?: Entry | undefined;
+  type?: string | undefined;
+}) {
   const [draft, setDraft] = useState(() => firstDraft(key, entry, type));
   const [fault, setFault] = useState<string>();
   const [isBusy, setBusy] = useState(false);
@@ -48,7 +66,12 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
   const [turn, setTurn] = useState(0); // another one draws the fields anew
   const form = useRef<HTMLFormElement>(null);
   const isShown = useRef(true);
-  useEffect(() => () => void (isShown.current = false), []);
+  useEffect(
+    () => () => {
+      isShown.current = false;
+    },
+    [],
+  );
   const { item, base, vault } = draft;
   const held = item as unknown as Members;
   const stored = useMemo(() => spelled(item), [item]);
@@ -95,7 +118,10 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
       class="itemEditor"
       ref={form}
       noValidate
-      onSubmit={(event) => (event.preventDefault(), void save())}
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
       onKeyDown={(event) => {
         if ((event.ctrlKey || event.metaKey) && (event.key === "s" || event.key === "Enter")) {
           event.preventDefault();
@@ -108,59 +134,138 @@ export function ItemEditor({ itemKey: key, entry, type }: { itemKey: string; ent
       }}
     >
       <header class="editorHead">
-        <span class="typeMark"><Icon name={typeIcon(item.type)} size={20} /></span>
+        <span class="typeMark">
+          <Icon name={typeIcon(item.type)} size={20} />
+        </span>
         <h1>{base ? moreTexts.items.editItem : moreTexts.items.newItem(typeLabel(item.type))}</h1>
         <div class="row">
           <Button onClick={() => (isDirty ? setLeaving(true) : leave())}>{texts.common.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy} isDisabled={badTotp || (!isDirty && base !== undefined)}>{texts.common.save}</Button>
+          <Button type="submit" kind="primary" isBusy={isBusy} isDisabled={badTotp || (!isDirty && base !== undefined)}>
+            {texts.common.save}
+          </Button>
         </div>
       </header>
-      {fault && <p class="notice fault" role="alert"><Icon name="warning" />{fault}</p>}
+      {fault && (
+        <p class="notice fault" role="alert">
+          <Icon name="warning" />
+          {fault}
+        </p>
+      )}
       {base && <Elsewhere draft={draft} base={base} now={entry?.document} onDraft={restart} onLeave={leave} />}
       <div class="editorBody" key={turn}>
         {!base && (
           <div class="pair">
-            <Select label={texts.items.type} value={item.type as string} choices={TYPES.map((one) => [one, typeLabel(one)])} onChange={(one) => change({ type: one })} />
-            <Select label={moreTexts.items.vault} value={vault} choices={vaults.getSnapshot().map(({ uid, name }) => [uid, oneLine(name, 60)])} onChange={(uid) => setDraft((now) => ({ ...now, vault: uid }))} />
+            <Select
+              label={texts.items.type}
+              value={item.type as string}
+              choices={TYPES.map((one) => [one, typeLabel(one)])}
+              onChange={(one) => change({ type: one })}
+            />
+            <Select
+              label={moreTexts.items.vault}
+              value={vault}
+              choices={vaults.getSnapshot().map(({ uid, name }) => [uid, oneLine(name, 60)])}
+              onChange={(uid) => setDraft((now) => ({ ...now, vault: uid }))}
+            />
           </div>
         )}
-        <PlainField label={moreTexts.items.title} value={item.title ?? ""} onInput={(title) => change({ title })} autoFocus />
+        <PlainField
+          label={moreTexts.items.title}
+          value={item.title ?? ""}
+          onInput={(title) => change({ title })}
+          autoFocus
+        />
         {(item.type === "" ? [] : MEMBERS[item.type]).map(([name, kind]) =>
           kind === "totp" ? (
             <TotpField
               key={name}
-              totp={held["totp"] as OneTimeCode | undefined}
+              totp={held.totp as OneTimeCode | undefined}
               onChange={(totp) => {
                 setBadTotp(totp === "fault");
                 if (totp !== "fault") change({ totp });
               }}
             />
           ) : (
-            <MemberField key={name} name={name} kind={kind} value={textOf(held[name])} onInput={(value) => change({ [name]: value })} />
+            <MemberField
+              key={name}
+              name={name}
+              kind={kind}
+              value={textOf(held[name])}
+              onInput={(value) => change({ [name]: value })}
+            />
           ),
         )}
-        {item.type === "identity" && Object.entries(PARTS).map(([part, names]) => (
-          <PartFields key={part} part={part} names={names} value={held[part] as Members | undefined} onChange={(value) => change({ [part]: value })} />
-        ))}
-        <LinesField label={moreTexts.items.addresses} values={item.urls ?? []} onChange={(urls) => change({ urls })} hint={moreTexts.items.onePerLine} />
-        <PlainField label={moreTexts.items.members.notes} value={item.notes ?? ""} onInput={(notes) => change({ notes })} isLines />
+        {item.type === "identity" &&
+          Object.entries(PARTS).map(([part, names]) => (
+            <PartFields
+              key={part}
+              part={part}
+              names={names}
+              value={held[part] as Members | undefined}
+              onChange={(value) => change({ [part]: value })}
+            />
+          ))}
+        <LinesField
+          label={moreTexts.items.addresses}
+          values={item.urls ?? []}
+          onChange={(urls) => change({ urls })}
+          hint={moreTexts.items.onePerLine}
+        />
+        <PlainField
+          label={moreTexts.items.members.notes}
+          value={item.notes ?? ""}
+          onInput={(notes) => change({ notes })}
+          isLines
+        />
         <CustomFields fields={item.fields ?? []} onChange={(fields) => change({ fields })} />
         <section class="itemSection">
           <h2>{moreTexts.items.files}</h2>
-          {item.files && item.files.length > 0 && <Files files={item.files} onRemove={(removed) => changeFiles((files) => files.filter((one) => one !== removed))} />}
+          {item.files && item.files.length > 0 && (
+            <Files
+              files={item.files}
+              onRemove={(removed) => changeFiles((files) => files.filter((one) => one !== removed))}
+            />
+          )}
           <AddFiles bytes={bytes} onRefuse={setFault} onAdd={(added) => changeFiles((files) => [...files, ...added])} />
           <p class="hint">{moreTexts.items.sizeOf(sizeText(bytes), sizeText(MOST_BYTES))}</p>
         </section>
         <section class="itemSection">
           <h2>{moreTexts.items.organise}</h2>
-          <PlainField label={moreTexts.items.members.subtitle} value={item.subtitle ?? ""} onInput={(subtitle) => change({ subtitle })} />
-          <LinesField label={moreTexts.items.folders} values={item.folders ?? []} onChange={(folders) => change({ folders })} hint={moreTexts.items.foldersHint} />
-          <LinesField label={moreTexts.items.tags} values={item.tags ?? []} onChange={(tags) => change({ tags })} hint={moreTexts.items.onePerLine} />
-          <Checkbox label={texts.items.isFavorite} isChecked={item.favorite ?? false} onChange={(favorite) => change({ favorite })} />
+          <PlainField
+            label={moreTexts.items.members.subtitle}
+            value={item.subtitle ?? ""}
+            onInput={(subtitle) => change({ subtitle })}
+          />
+          <LinesField
+            label={moreTexts.items.folders}
+            values={item.folders ?? []}
+            onChange={(folders) => change({ folders })}
+            hint={moreTexts.items.foldersHint}
+          />
+          <LinesField
+            label={moreTexts.items.tags}
+            values={item.tags ?? []}
+            onChange={(tags) => change({ tags })}
+            hint={moreTexts.items.onePerLine}
+          />
+          <Checkbox
+            label={texts.items.isFavorite}
+            isChecked={item.favorite ?? false}
+            onChange={(favorite) => change({ favorite })}
+          />
         </section>
       </div>
       {isLeaving && (
-        <Confirm title={moreTexts.items.discardTitle} action={moreTexts.items.discard} isDanger onConfirm={() => { tell(moreTexts.items.discarded); leave(); }} onClose={() => setLeaving(false)}>
+        <Confirm
+          title={moreTexts.items.discardTitle}
+          action={moreTexts.items.discard}
+          isDanger
+          onConfirm={() => {
+            tell(moreTexts.items.discarded);
+            leave();
+          }}
+          onClose={() => setLeaving(false)}
+        >
           <p>{moreTexts.items.discardWhat}</p>
         </Confirm>
       )}
@@ -180,7 +285,17 @@ function spelled(item: Item): string {
 }
 
 /** A part of an identity. */
-function PartFields({ part, names, value, onChange }: { part: string; names: readonly string[]; value: Members | undefined; onChange: (value: Members | undefined) => void }) {
+function PartFields({
+  part,
+  names,
+  value,
+  onChange,
+}: {
+  part: string;
+  names: readonly string[];
+  value: Members | undefined;
+  onChange: (value: Members | undefined) => void;
+}) {
   const [isOpen] = useState(part === "name" || value !== undefined);
   const set = (name: string, typed: string): void => {
     const next = Object.fromEntries(Object.entries({ ...value, [name]: typed }).filter(([, one]) => one !== ""));
@@ -191,7 +306,13 @@ function PartFields({ part, names, value, onChange }: { part: string; names: rea
       <summary>{partLabel(part)}</summary>
       <div class="partFields">
         {names.map((name) => (
-          <PlainField key={name} label={memberLabel(name)} value={textOf(value?.[name])} isLines={name === "streetAddress"} onInput={(typed) => set(name, typed)} />
+          <PlainField
+            key={name}
+            label={memberLabel(name)}
+            value={textOf(value?.[name])}
+            isLines={name === "streetAddress"}
+            onInput={(typed) => set(name, typed)}
+          />
         ))}
       </div>
     </details>
@@ -234,7 +355,9 @@ function Elsewhere({ draft, base, now, onDraft, onLeave }: ElsewhereProps) {
         <Differences found={differences(was, theirs)} />
         {both.clashes.length > 0 && <p>{moreTexts.items.clashes(both.clashes.length)}</p>}
         <div class="row">
-          <Button kind="primary" onClick={() => onDraft({ ...draft, item: both.item, base: now })}>{moreTexts.items.takeBoth}</Button>
+          <Button kind="primary" onClick={() => onDraft({ ...draft, item: both.item, base: now })}>
+            {moreTexts.items.takeBoth}
+          </Button>
           <Button onClick={() => onDraft({ ...draft, item: theirs, base: now })}>{moreTexts.items.takeTheirs}</Button>
         </div>
       </div>

@@ -61,7 +61,8 @@ export function ItemList({ entries, isGrowing, open }: ItemListProps) {
     const list = frame.current;
     if (!list) return;
     if (to * height < list.scrollTop) list.scrollTop = to * height;
-    else if ((to + 1) * height > list.scrollTop + list.clientHeight) list.scrollTop = (to + 1) * height - list.clientHeight;
+    else if ((to + 1) * height > list.scrollTop + list.clientHeight)
+      list.scrollTop = (to + 1) * height - list.clientHeight;
     scroll();
   };
   const moveTo = (to: number, isRange: boolean): void => {
@@ -88,7 +89,16 @@ export function ItemList({ entries, isGrowing, open }: ItemListProps) {
   const press = (event: KeyboardEvent): void => {
     const { key } = event;
     const page = Math.max(1, rows - 2);
-    const step = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -entries.length, End: entries.length }[key];
+    const step = {
+      ArrowDown: 1,
+      j: 1,
+      ArrowUp: -1,
+      k: -1,
+      PageDown: page,
+      PageUp: -page,
+      Home: -entries.length,
+      End: entries.length,
+    }[key];
     const current = entries[at];
     if ((event.ctrlKey || event.metaKey) && key === "a") selection.set(new Set(entries.map((entry) => entry.key)));
     else if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -150,7 +160,9 @@ export function ItemList({ entries, isGrowing, open }: ItemListProps) {
               setActive(entry.key);
             }}
             onMark={() => toggle(entry.key)}
-            onDrag={(event) => drag(event, selected.has(entry.key) ? entries.filter(({ key }) => selected.has(key)) : [entry])}
+            onDrag={(event) =>
+              drag(event, selected.has(entry.key) ? entries.filter(({ key }) => selected.has(key)) : [entry])
+            }
           />
         ))}
       </div>
@@ -175,10 +187,25 @@ interface RowProps {
   onDrag: (event: DragEvent) => void;
 }
 
-function Row({ entry, top, height, place, count, isOpen, isActive, isSelected, isMany, onPick, onMark, onDrag }: RowProps) {
+function Row({
+  entry,
+  top,
+  height,
+  place,
+  count,
+  isOpen,
+  isActive,
+  isSelected,
+  isMany,
+  onPick,
+  onMark,
+  onDrag,
+}: RowProps) {
   const { key, title, subtitle, type, problem, isFavorite, item } = entry;
   const classes = ["itemRow", isOpen && "isOpen", isActive && "isActive", isMany && "isMany"].filter(Boolean).join(" ");
   return (
+    // biome-ignore lint/a11y/useFocusableInteractive: the list has the focus, and names this row as its active descendant
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the list takes the keys
     <div
       id={rowId(key)}
       class={classes}
@@ -203,13 +230,24 @@ function Row({ entry, top, height, place, count, isOpen, isActive, isSelected, i
         <Icon name={isSelected ? "check" : typeIcon(type)} />
       </span>
       <span class="rowText">
-        <span class="rowTitle"><bdi>{title || texts.items.untitled}</bdi></span>
+        <span class="rowTitle">
+          <bdi>{title || texts.items.untitled}</bdi>
+        </span>
         <span class="rowMore">
           {problem ? texts.items.misfitShort : <bdi>{subtitle || (item ? typeLabel(type) : "")}</bdi>}
         </span>
       </span>
-      {isFavorite && <span class="rowStar"><Icon name="star" /><span class="visuallyHidden">{texts.items.isFavorite}</span></span>}
-      {problem && <span class="rowWarning"><Icon name="warning" /></span>}
+      {isFavorite && (
+        <span class="rowStar">
+          <Icon name="star" />
+          <span class="visuallyHidden">{texts.items.isFavorite}</span>
+        </span>
+      )}
+      {problem && (
+        <span class="rowWarning">
+          <Icon name="warning" />
+        </span>
+      )}
     </div>
   );
 }

@@ -39,18 +39,43 @@ export function ItemNavigation({ view, onChoose }: { view: string; parts?: reado
   const items = useMemo(() => all.filter(({ item }) => item).length, [all]);
   return (
     <div class="navList">
-      <PlaceLink icon="list" label={texts.shell.items} count={items} isCurrent={isAll} place={{}} href={hrefOf("items")} onChoose={onChoose} />
-      <PlaceLink icon="star" label={texts.items.favorites} isCurrent={isItems && place.isFavorite} place={{ isFavorite: true }} href={hrefOf("items")} onChoose={onChoose} />
+      <PlaceLink
+        icon="list"
+        label={texts.shell.items}
+        count={items}
+        isCurrent={isAll}
+        place={{}}
+        href={hrefOf("items")}
+        onChoose={onChoose}
+      />
+      <PlaceLink
+        icon="star"
+        label={texts.items.favorites}
+        isCurrent={isItems && place.isFavorite}
+        place={{ isFavorite: true }}
+        href={hrefOf("items")}
+        onChoose={onChoose}
+      />
       <div class="navHead row spread">
         <h2>{texts.shell.vaults}</h2>
         <IconButton icon="add" label={texts.items.newVault} onClick={() => setAsked({ kind: "newVault" })} />
       </div>
       <ul class="navList">
         {found.map((vault) => (
-          <Vault key={vault.uid} vault={vault} entries={byVault.get(vault.uid) ?? []} place={place} isItems={isItems} onAsk={setAsked} onChoose={onChoose} />
+          <Vault
+            key={vault.uid}
+            vault={vault}
+            entries={byVault.get(vault.uid) ?? []}
+            place={place}
+            isItems={isItems}
+            onAsk={setAsked}
+            onChoose={onChoose}
+          />
         ))}
       </ul>
-      {asked && <LazyViews show={({ PlaceDialog }) => <PlaceDialog asked={asked} onClose={() => setAsked(undefined)} />} />}
+      {asked && (
+        <LazyViews show={({ PlaceDialog }) => <PlaceDialog asked={asked} onClose={() => setAsked(undefined)} />} />
+      )}
     </div>
   );
 }
@@ -85,16 +110,39 @@ function Vault({ vault, entries: inside, place, isItems, onAsk, onChoose }: Vaul
           label={texts.items.vaultMenu(oneLine(vault.name, 60))}
           items={[
             { label: texts.items.renameVault, icon: "edit", run: () => onAsk({ kind: "renameVault", vault }) },
-            { label: texts.items.deleteVault, icon: "trash", isDanger: true, run: () => onAsk({ kind: "deleteVault", vault }) },
+            {
+              label: texts.items.deleteVault,
+              icon: "trash",
+              isDanger: true,
+              run: () => onAsk({ kind: "deleteVault", vault }),
+            },
           ]}
         />
       </div>
-      {folders.length > 0 && <Folders vault={uid} folders={folders} place={place} isHere={isHere} onAsk={onAsk} onChoose={onChoose} depth={1} />}
+      {folders.length > 0 && (
+        <Folders
+          vault={uid}
+          folders={folders}
+          place={place}
+          isHere={isHere}
+          onAsk={onAsk}
+          onChoose={onChoose}
+          depth={1}
+        />
+      )}
       {collections.length > 0 && (
         <ul class="navList navInner">
           {collections.map(([name, count]) => (
             <li key={name}>
-              <PlaceLink icon="file" label={oneLine(name, 100)} count={count} isCurrent={isHere && place.collection === name} place={{ vault: uid, collection: name }} href={hrefOf("items")} onChoose={onChoose} />
+              <PlaceLink
+                icon="file"
+                label={oneLine(name, 100)}
+                count={count}
+                isCurrent={isHere && place.collection === name}
+                place={{ vault: uid, collection: name }}
+                href={hrefOf("items")}
+                onChoose={onChoose}
+              />
             </li>
           ))}
         </ul>
@@ -106,7 +154,10 @@ function Vault({ vault, entries: inside, place, isItems, onAsk, onChoose }: Vaul
 /** The collections of documents that are no items, and how many are in each. */
 function collectionsOf(inside: readonly Entry[]): [string, number][] {
   const counts = new Map<string, number>();
-  for (const { document: { collection } } of inside) if (collection !== ITEMS) counts.set(collection, (counts.get(collection) ?? 0) + 1);
+  for (const {
+    document: { collection },
+  } of inside)
+    if (collection !== ITEMS) counts.set(collection, (counts.get(collection) ?? 0) + 1);
   return [...counts].sort(([one], [other]) => one.localeCompare(other)).slice(0, MOST_SHOWN);
 }
 
@@ -123,12 +174,22 @@ interface FoldersProps {
 function Folders({ folders, ...rest }: FoldersProps) {
   return (
     <ul class="navList navInner">
-      {folders.slice(0, MOST_SHOWN).map((folder) => <FolderLine key={folder.path} folder={folder} {...rest} />)}
+      {folders.slice(0, MOST_SHOWN).map((folder) => (
+        <FolderLine key={folder.path} folder={folder} {...rest} />
+      ))}
     </ul>
   );
 }
 
-function FolderLine({ vault, folder, place, isHere, depth, onAsk, onChoose }: Omit<FoldersProps, "folders"> & { folder: Folder }) {
+function FolderLine({
+  vault,
+  folder,
+  place,
+  isHere,
+  depth,
+  onAsk,
+  onChoose,
+}: Omit<FoldersProps, "folders"> & { folder: Folder }) {
   const [isOpen, setOpen] = useState(depth === 1 && folder.inner.length < 20);
   const [isOver, drop] = useDrop(vault, folder.path);
   const { path } = folder;
@@ -141,14 +202,38 @@ function FolderLine({ vault, folder, place, isHere, depth, onAsk, onChoose }: Om
     <li>
       <div class={isOver ? "navLine isOver" : "navLine"} {...drop}>
         {folder.inner.length > 0 && (
-          <button type="button" class="fold" aria-expanded={isOpen} aria-label={texts.items.foldersIn(name)} onClick={() => setOpen(!isOpen)}>
+          <button
+            type="button"
+            class="fold"
+            aria-expanded={isOpen}
+            aria-label={texts.items.foldersIn(name)}
+            onClick={() => setOpen(!isOpen)}
+          >
             <Icon name={isOpen ? "down" : "forward"} size={12} />
           </button>
         )}
-        <PlaceLink icon="folder" label={name} count={folder.count} isCurrent={isHere && place.folder === path} place={{ vault, folder: path }} href={hrefOf("items")} onChoose={onChoose} />
+        <PlaceLink
+          icon="folder"
+          label={name}
+          count={folder.count}
+          isCurrent={isHere && place.folder === path}
+          place={{ vault, folder: path }}
+          href={hrefOf("items")}
+          onChoose={onChoose}
+        />
         <Menu label={texts.items.folderMenu(name)} items={menu} />
       </div>
-      {isOpen && folder.inner.length > 0 && <Folders vault={vault} folders={folder.inner} place={place} isHere={isHere} depth={depth + 1} onAsk={onAsk} onChoose={onChoose} />}
+      {isOpen && folder.inner.length > 0 && (
+        <Folders
+          vault={vault}
+          folders={folder.inner}
+          place={place}
+          isHere={isHere}
+          depth={depth + 1}
+          onAsk={onAsk}
+          onChoose={onChoose}
+        />
+      )}
     </li>
   );
 }
@@ -175,7 +260,9 @@ function PlaceLink({ icon, label, count = 0, isCurrent, place, href, onChoose }:
       }}
     >
       <Icon name={icon} />
-      <span class="navText"><bdi>{label}</bdi></span>
+      <span class="navText">
+        <bdi>{label}</bdi>
+      </span>
       {count > 0 && <span class="navCount">{count.toLocaleString("en")}</span>}
     </a>
   );

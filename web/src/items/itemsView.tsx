@@ -49,7 +49,9 @@ export function ItemsView({ parts }: { parts: readonly string[] }) {
         detailLabel={texts.shell.detail}
         isDetail={isNew || key !== undefined}
       />
-      {isMoving && entry && <LazyViews show={({ MoveDialog }) => <MoveDialog entries={[entry]} onClose={() => setMoving(false)} />} />}
+      {isMoving && entry && (
+        <LazyViews show={({ MoveDialog }) => <MoveDialog entries={[entry]} onClose={() => setMoving(false)} />} />
+      )}
     </>
   );
 }
@@ -63,14 +65,19 @@ interface KeysProps {
 
 /** The keys of this view. */
 function useItemKeys({ entry, isEdited, search, onMove }: KeysProps): void {
-  useLayoutEffect(() => { // before it is painted: a key that is pressed at once is for what is shown
+  useLayoutEffect(() => {
+    // before it is painted: a key that is pressed at once is for what is shown
     const press = (event: KeyboardEvent): void => {
       if (!isForPage(event) || (isEdited && event.key !== "/")) return;
       const { document: shown, item, problem } = entry ?? {};
       const list = document.querySelector<HTMLElement>("[role=listbox]");
       if (event.key === "/") search.current?.focus();
       else if (event.key === "n") go("items", "new");
-      else if ((event.key === "j" || event.key === "k" || event.key === "ArrowDown" || event.key === "ArrowUp") && list && event.target === document.body) {
+      else if (
+        (event.key === "j" || event.key === "k" || event.key === "ArrowDown" || event.key === "ArrowUp") &&
+        list &&
+        event.target === document.body
+      ) {
         list.focus();
         list.dispatchEvent(new KeyboardEvent("keydown", { key: event.key, bubbles: true }));
       } else if (!entry || !shown) return;
@@ -112,7 +119,8 @@ function ListPane({ found, open, search }: ListPaneProps) {
         <h1 class="placeHead">
           <bdi class="placeName">{name}</bdi>
           <button type="button" class="placeButton" aria-haspopup="dialog" onClick={() => setPlaces(true)}>
-            <bdi>{name}</bdi><Icon name="down" />
+            <bdi>{name}</bdi>
+            <Icon name="down" />
           </button>
         </h1>
         <div class="searchRow">
@@ -128,22 +136,49 @@ function ListPane({ found, open, search }: ListPaneProps) {
               spellcheck={false}
               onInput={(event) => change({ search: event.currentTarget.value })}
               onKeyDown={(event) => {
-                if (event.key === "ArrowDown" || event.key === "Enter") document.querySelector<HTMLElement>("[role=listbox]")?.focus();
-                else if (event.key === "Escape") (wanted.search ? change({ search: "" }) : search.current?.blur());
+                if (event.key === "ArrowDown" || event.key === "Enter")
+                  document.querySelector<HTMLElement>("[role=listbox]")?.focus();
+                else if (event.key === "Escape") wanted.search ? change({ search: "" }) : search.current?.blur();
                 else return;
                 event.preventDefault();
               }}
             />
           </label>
-          <IconButton icon="add" label={texts.items.new} onClick={() => go("items", "new")} isDisabled={!known.length} />
+          <IconButton
+            icon="add"
+            label={texts.items.new}
+            onClick={() => go("items", "new")}
+            isDisabled={!known.length}
+          />
         </div>
         <Filters all={all} />
       </div>
-      {chosen.length > 0 && <LazyViews show={({ BulkBar }) => <BulkBar chosen={chosen} onAll={() => selection.set(new Set(found.map(({ key }) => key)))} />} />}
-      {fault && <p class="notice warning" role="alert"><Icon name="warning" />{texts.items.unreadable}</p>}
-      {!isReady && !found.length ? <div class="pad"><Waiting label={texts.items.opening} /></div>
-        : found.length ? <ItemList entries={found} isGrowing={!isReady} open={open} />
-        : <NothingHere isFiltered={all.length > 0} hasVault={known.length > 0} onClear={() => filter.set((before) => ({ ...ALL, order: before.order }))} />}
+      {chosen.length > 0 && (
+        <LazyViews
+          show={({ BulkBar }) => (
+            <BulkBar chosen={chosen} onAll={() => selection.set(new Set(found.map(({ key }) => key)))} />
+          )}
+        />
+      )}
+      {fault && (
+        <p class="notice warning" role="alert">
+          <Icon name="warning" />
+          {texts.items.unreadable}
+        </p>
+      )}
+      {!isReady && !found.length ? (
+        <div class="pad">
+          <Waiting label={texts.items.opening} />
+        </div>
+      ) : found.length ? (
+        <ItemList entries={found} isGrowing={!isReady} open={open} />
+      ) : (
+        <NothingHere
+          isFiltered={all.length > 0}
+          hasVault={known.length > 0}
+          onClear={() => filter.set((before) => ({ ...ALL, order: before.order }))}
+        />
+      )}
       {isPlaces && (
         <Dialog title={texts.items.place} onClose={() => setPlaces(false)}>
           <ItemNavigation view="items" onChoose={() => setPlaces(false)} />
@@ -153,7 +188,10 @@ function ListPane({ found, open, search }: ListPaneProps) {
   );
 }
 
-function placeName({ vault, folder, collection, isFavorite }: typeof ALL, known: readonly { uid: string; name: string }[]): string {
+function placeName(
+  { vault, folder, collection, isFavorite }: typeof ALL,
+  known: readonly { uid: string; name: string }[],
+): string {
   if (isFavorite) return texts.items.favorites;
   if (vault === undefined) return texts.shell.items;
   return oneLine(collection ?? folder?.split("/").at(-1) ?? known.find(({ uid }) => uid === vault)?.name ?? "", 60);
@@ -163,23 +201,59 @@ function placeName({ vault, folder, collection, isFavorite }: typeof ALL, known:
 function Filters({ all }: { all: readonly Entry[] }) {
   const wanted = useStore(filter);
   const change = (changed: Partial<typeof wanted>): void => filter.set((before) => ({ ...before, ...changed }));
-  const types = useMemo(() => [...new Set(all.filter(({ item }) => item).map(({ type }) => type))].sort().slice(0, 100), [all]);
-  const tags = useMemo(() => [...new Set(all.flatMap((entry) => entry.tags))].sort((one, other) => one.localeCompare(other)).slice(0, 500), [all]);
-  const select = (label: string, value: string, choices: readonly (readonly [string, string])[], onChange: (value: string) => void) => (
+  const types = useMemo(
+    () => [...new Set(all.filter(({ item }) => item).map(({ type }) => type))].sort().slice(0, 100),
+    [all],
+  );
+  const tags = useMemo(
+    () => [...new Set(all.flatMap((entry) => entry.tags))].sort((one, other) => one.localeCompare(other)).slice(0, 500),
+    [all],
+  );
+  const select = (
+    label: string,
+    value: string,
+    choices: readonly (readonly [string, string])[],
+    onChange: (value: string) => void,
+  ) => (
     <select class="filter" aria-label={label} value={value} onChange={(event) => onChange(event.currentTarget.value)}>
-      {choices.map(([one, shown]) => <option key={one} value={one} selected={one === value}>{shown}</option>)}
+      {choices.map(([one, shown]) => (
+        <option key={one} value={one} selected={one === value}>
+          {shown}
+        </option>
+      ))}
     </select>
   );
   return (
     <div class="filters">
-      {select(texts.items.type, wanted.type === undefined ? "" : `=${wanted.type}`, [["", texts.items.allTypes], ...types.map((type): [string, string] => [`=${type}`, typeLabel(type)])], (value) => change({ type: value ? value.slice(1) : undefined }))}
-      {tags.length > 0 && select(texts.items.tag, wanted.tag === undefined ? "" : `=${wanted.tag}`, [["", texts.items.allTags], ...tags.map((tag): [string, string] => [`=${tag}`, oneLine(tag, 40)])], (value) => change({ tag: value ? value.slice(1) : undefined }))}
-      {select(texts.items.order, wanted.order, Object.entries(texts.items.orders), (order) => change({ order: order as Order }))}
+      {select(
+        texts.items.type,
+        wanted.type === undefined ? "" : `=${wanted.type}`,
+        [["", texts.items.allTypes], ...types.map((type): [string, string] => [`=${type}`, typeLabel(type)])],
+        (value) => change({ type: value ? value.slice(1) : undefined }),
+      )}
+      {tags.length > 0 &&
+        select(
+          texts.items.tag,
+          wanted.tag === undefined ? "" : `=${wanted.tag}`,
+          [["", texts.items.allTags], ...tags.map((tag): [string, string] => [`=${tag}`, oneLine(tag, 40)])],
+          (value) => change({ tag: value ? value.slice(1) : undefined }),
+        )}
+      {select(texts.items.order, wanted.order, Object.entries(texts.items.orders), (order) =>
+        change({ order: order as Order }),
+      )}
     </div>
   );
 }
 
-function NothingHere({ isFiltered, hasVault, onClear }: { isFiltered: boolean; hasVault: boolean; onClear: () => void }) {
+function NothingHere({
+  isFiltered,
+  hasVault,
+  onClear,
+}: {
+  isFiltered: boolean;
+  hasVault: boolean;
+  onClear: () => void;
+}) {
   const [isMaking, setMaking] = useState(false);
   if (isFiltered) {
     return (
@@ -192,11 +266,21 @@ function NothingHere({ isFiltered, hasVault, onClear }: { isFiltered: boolean; h
   return (
     <EmptyState icon="vault" title={hasVault ? texts.items.noItems : texts.items.noVault}>
       <p>{hasVault ? texts.items.noItemsHint : texts.items.noVaultHint}</p>
-      {!hasVault && <Button kind="primary" icon="add" onClick={() => setMaking(true)}>{texts.items.newVault}</Button>}
-      {isMaking && <LazyViews show={({ PlaceDialog }) => <PlaceDialog asked={{ kind: "newVault" }} onClose={() => setMaking(false)} />} />}
+      {!hasVault && (
+        <Button kind="primary" icon="add" onClick={() => setMaking(true)}>
+          {texts.items.newVault}
+        </Button>
+      )}
+      {isMaking && (
+        <LazyViews
+          show={({ PlaceDialog }) => <PlaceDialog asked={{ kind: "newVault" }} onClose={() => setMaking(false)} />}
+        />
+      )}
       {hasVault && (
         <div class="row center">
-          <Button kind="primary" icon="add" onClick={() => go("items", "new")}>{texts.items.new}</Button>
+          <Button kind="primary" icon="add" onClick={() => go("items", "new")}>
+            {texts.items.new}
+          </Button>
           <Button onClick={() => go("settings", "transfer")}>{texts.items.import}</Button>
         </div>
       )}
@@ -205,15 +289,31 @@ function NothingHere({ isFiltered, hasVault, onClear }: { isFiltered: boolean; h
 }
 
 /** What is beside the list. */
-function Detail({ itemKey, entry, isNew, action }: { itemKey: string | undefined; entry: Entry | undefined; isNew: boolean; action: string | undefined }) {
+function Detail({
+  itemKey,
+  entry,
+  isNew,
+  action,
+}: {
+  itemKey: string | undefined;
+  entry: Entry | undefined;
+  isNew: boolean;
+  action: string | undefined;
+}) {
   const views = useLazyViews();
   const { isReady } = useStore(entries);
   const isDraft = useStore(drafts).has(itemKey ?? "");
   if (itemKey === undefined && !isNew) return <EmptyState icon="vault" title={texts.items.noneOpen} />;
   if (views === "fault") return <MissingPart />;
-  if (!views || (!entry && !isNew && !isReady)) return <div class="pad"><Waiting label={texts.common.loading} /></div>;
+  if (!views || (!entry && !isNew && !isReady))
+    return (
+      <div class="pad">
+        <Waiting label={texts.common.loading} />
+      </div>
+    );
   if (isNew) return <views.ItemEditor key="new" itemKey="new" type={action} />;
-  if (!entry && itemKey !== undefined && action === "edit" && isDraft) return <views.ItemEditor key={itemKey} itemKey={itemKey} />;
+  if (!entry && itemKey !== undefined && action === "edit" && isDraft)
+    return <views.ItemEditor key={itemKey} itemKey={itemKey} />;
   if (!entry) {
     return (
       <EmptyState icon="file" title={texts.items.gone}>
@@ -224,6 +324,7 @@ function Detail({ itemKey, entry, isNew, action }: { itemKey: string | undefined
   }
   if (action === "history") return <views.HistoryView key={entry.key} entry={entry} />;
   if (!entry.item) return <views.JsonDocument key={entry.key} entry={entry} />;
-  if (action === "edit" && !entry.problem) return <views.ItemEditor key={entry.key} itemKey={entry.key} entry={entry} />;
+  if (action === "edit" && !entry.problem)
+    return <views.ItemEditor key={entry.key} itemKey={entry.key} entry={entry} />;
   return <views.ItemView key={entry.key} entry={entry} />;
 }

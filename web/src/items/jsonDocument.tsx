@@ -24,7 +24,11 @@ const LONG_NUMBER = /(?<=^|[[{:,\s])-?\d{16,}(?=[\]},.\seE]|$)/;
 /** A value as JSON; bytes by their number. */
 export function Json({ value }: { value: unknown }) {
   if (value instanceof Uint8Array) return <p>{moreTexts.items.bytes(sizeText(value.length))}</p>;
-  return <pre class="json mono" tabIndex={0} aria-label={moreTexts.items.json}><LongText text={spelled(value)} most={20_000} /></pre>;
+  return (
+    <section class="json mono" tabIndex={0} aria-label={moreTexts.items.json}>
+      <LongText text={spelled(value)} most={20_000} />
+    </section>
+  );
 }
 
 /** A document of another app. */
@@ -34,33 +38,72 @@ export function JsonDocument({ entry }: { entry: Entry }) {
   const { raw } = document;
   const isBytes = raw instanceof Uint8Array;
   const save = (): void =>
-    isBytes ? saveFile(`${document.uid}.bin`, new Blob([raw as BlobPart])) : saveFile(`${document.uid}.json`, spelled(raw), "application/json");
+    isBytes
+      ? saveFile(`${document.uid}.bin`, new Blob([raw as BlobPart]))
+      : saveFile(`${document.uid}.json`, spelled(raw), "application/json");
   return (
     <article class="itemView" data-uid={document.uid}>
       <header class="itemHead">
-        <a class="backLink" href={hrefOf("items")}><Icon name="back" />{texts.common.back}</a>
+        <a class="backLink" href={hrefOf("items")}>
+          <Icon name="back" />
+          {texts.common.back}
+        </a>
         <div class="itemTitle">
-          <span class="typeMark"><Icon name="file" size={20} /></span>
+          <span class="typeMark">
+            <Icon name="file" size={20} />
+          </span>
           <div class="itemNames">
-            <h1><ShownText text={title} /></h1>
+            <h1>
+              <ShownText text={title} />
+            </h1>
             <p class="muted small">{moreTexts.items.documentOf(oneLine(document.collection, 60))}</p>
           </div>
           <div class="itemActions">
-            {!isBytes && <IconButton icon="copy" label={moreTexts.items.copy(moreTexts.items.json)} onClick={() => void copyText(spelled(raw), moreTexts.items.json, true)} />}
-            {!isBytes && !isEdited && spelled(raw).length <= MOST_EDITED && <Button icon="edit" onClick={() => setEdited(true)}>{moreTexts.items.edit}</Button>}
+            {!isBytes && (
+              <IconButton
+                icon="copy"
+                label={moreTexts.items.copy(moreTexts.items.json)}
+                onClick={() => void copyText(spelled(raw), moreTexts.items.json, true)}
+              />
+            )}
+            {!isBytes && !isEdited && spelled(raw).length <= MOST_EDITED && (
+              <Button icon="edit" onClick={() => setEdited(true)}>
+                {moreTexts.items.edit}
+              </Button>
+            )}
             <Menu
               label={texts.common.more}
               items={[
-                { label: moreTexts.items.history, icon: "history", run: () => go("items", document.vault, document.uid, "history") },
+                {
+                  label: moreTexts.items.history,
+                  icon: "history",
+                  run: () => go("items", document.vault, document.uid, "history"),
+                },
                 { label: moreTexts.items.downloadIt, icon: "download", run: save },
-                { label: texts.common.delete, icon: "trash", isDanger: true, run: () => { void deleteEntries([entry]); go("items"); } },
+                {
+                  label: texts.common.delete,
+                  icon: "trash",
+                  isDanger: true,
+                  run: () => {
+                    void deleteEntries([entry]);
+                    go("items");
+                  },
+                },
               ]}
             />
           </div>
         </div>
       </header>
-      {isEdited ? <JsonEditor key={document.uid} entry={entry} onDone={() => setEdited(false)} /> : <Json value={raw} />}
-      <footer class="itemFoot muted small"><p>{moreTexts.items.changedAt(timeText(document.updatedAt))} · {moreTexts.items.version(document.version)}</p></footer>
+      {isEdited ? (
+        <JsonEditor key={document.uid} entry={entry} onDone={() => setEdited(false)} />
+      ) : (
+        <Json value={raw} />
+      )}
+      <footer class="itemFoot muted small">
+        <p>
+          {moreTexts.items.changedAt(timeText(document.updatedAt))} · {moreTexts.items.version(document.version)}
+        </p>
+      </footer>
     </article>
   );
 }
@@ -101,15 +144,33 @@ function JsonEditor({ entry, onDone }: { entry: Entry; onDone: () => void }) {
   };
   return (
     <div class="stack">
-      <p class="notice warning"><Icon name="warning" />{moreTexts.items.jsonCare}</p>
+      <p class="notice warning">
+        <Icon name="warning" />
+        {moreTexts.items.jsonCare}
+      </p>
       {isChanged && (
         <div class="notice warning" role="alert">
           <Icon name="conflict" />
           <div class="stack tight">
             <p>{moreTexts.items.openChanged}</p>
             <div class="row">
-              <Button onClick={() => { setBase(entry.document); setText(spelled(entry.document.raw)); setFault(undefined); }}>{moreTexts.items.takeTheirs}</Button>
-              <Button onClick={() => { setBase(entry.document); setFault(undefined); }}>{moreTexts.items.keepEditing}</Button>
+              <Button
+                onClick={() => {
+                  setBase(entry.document);
+                  setText(spelled(entry.document.raw));
+                  setFault(undefined);
+                }}
+              >
+                {moreTexts.items.takeTheirs}
+              </Button>
+              <Button
+                onClick={() => {
+                  setBase(entry.document);
+                  setFault(undefined);
+                }}
+              >
+                {moreTexts.items.keepEditing}
+              </Button>
             </div>
           </div>
         </div>
@@ -121,15 +182,29 @@ function JsonEditor({ entry, onDone }: { entry: Entry; onDone: () => void }) {
         rows={20}
         value={text}
         aria-invalid={fault === undefined ? undefined : "true"}
-        onInput={(event) => { setText(event.currentTarget.value); setFault(undefined); }}
+        onInput={(event) => {
+          setText(event.currentTarget.value);
+          setFault(undefined);
+        }}
       />
-      {fault && <p class="fault" role="alert">{fault}</p>}
+      {fault && (
+        <p class="fault" role="alert">
+          {fault}
+        </p>
+      )}
       <div class="row">
-        <Button kind="primary" isDisabled={isChanged} onClick={check}>{texts.common.save}</Button>
+        <Button kind="primary" isDisabled={isChanged} onClick={check}>
+          {texts.common.save}
+        </Button>
         <Button onClick={onDone}>{texts.common.cancel}</Button>
       </div>
       {isSure && (
-        <Confirm title={moreTexts.items.jsonSure} action={texts.common.save} onConfirm={() => void save()} onClose={() => setSure(false)}>
+        <Confirm
+          title={moreTexts.items.jsonSure}
+          action={texts.common.save}
+          onConfirm={() => void save()}
+          onClose={() => setSure(false)}
+        >
           <p>{moreTexts.items.jsonCare}</p>
         </Confirm>
       )}

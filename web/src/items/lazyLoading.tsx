@@ -31,5 +31,5 @@ export function LazyViews({ show }: { show: (views: Views) => ComponentChildren 
   useEffect(() => {
     if (views === "fault") tellMissingPart();
   }, [views]);
-  return views === undefined || views === "fault" ? null : <>{show(views)}</>;
+  return views === undefined || views === "fault" ? null : show(views);
 }

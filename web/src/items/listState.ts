@@ -25,7 +25,14 @@ export interface Filter {
 
 /** Everything, by title. */
 export const ALL: Filter = {
-  search: "", vault: undefined, folder: undefined, collection: undefined, type: undefined, tag: undefined, isFavorite: false, order: "title",
+  search: "",
+  vault: undefined,
+  folder: undefined,
+  collection: undefined,
+  type: undefined,
+  tag: undefined,
+  isFavorite: false,
+  order: "title",
 };
 
 /** The filter of the list. */
@@ -45,7 +52,10 @@ export function showPlace(place: Partial<Filter>): void {
 }
 
 /** Those that a filter wants, in its order. `all` is in the order of titles. */
-export function wantedOf(all: readonly Entry[], { search, vault, folder, collection, type, tag, isFavorite, order }: Filter): readonly Entry[] {
+export function wantedOf(
+  all: readonly Entry[],
+  { search, vault, folder, collection, type, tag, isFavorite, order }: Filter,
+): readonly Entry[] {
   const words = folded(search).split(/\s+/).filter(Boolean);
   const found = all.filter((entry) => {
     const { document } = entry;

@@ -27,7 +27,9 @@ export function safeAddress(text: string): string | undefined {
 /** A link to another page: it learns nothing of this one. */
 export function OuterLink({ address, children }: { address: string; children: ComponentChildren }) {
   return (
-    <a href={address} target="_blank" rel="noopener noreferrer" title={address.slice(0, 300)}>{children}</a>
+    <a href={address} target="_blank" rel="noopener noreferrer" title={address.slice(0, 300)}>
+      {children}
+    </a>
   );
 }
 
@@ -59,9 +61,17 @@ function blocks(lines: readonly string[], depth: number): ComponentChildren[] {
     if (!line.trim()) at += 1;
     else if (fence !== undefined) {
       at += 1;
-      const inside = takeWhile((one) => !(one.trimStart().startsWith(fence) && !one.trim().replaceAll(fence[0] as string, "")));
+      const inside = takeWhile(
+        (one) => !(one.trimStart().startsWith(fence) && !one.trim().replaceAll(fence[0] as string, "")),
+      );
       at += 1;
-      found.push(<pre><code><ShownText text={inside.join("\n")} /></code></pre>);
+      found.push(
+        <pre>
+          <code>
+            <ShownText text={inside.join("\n")} />
+          </code>
+        </pre>,
+      );
     } else if (heading) {
       at += 1;
       const level = Math.min(6, (heading[1]?.length ?? 1) + 2); // below the headings of the page
@@ -72,7 +82,14 @@ function blocks(lines: readonly string[], depth: number): ComponentChildren[] {
       found.push(<hr />);
     } else if (QUOTE.test(line) && depth < DEEPEST) {
       const inside = takeWhile((one) => QUOTE.test(one));
-      found.push(<blockquote>{blocks(inside.map((one) => one.replace(QUOTE, "")), depth + 1)}</blockquote>);
+      found.push(
+        <blockquote>
+          {blocks(
+            inside.map((one) => one.replace(QUOTE, "")),
+            depth + 1,
+          )}
+        </blockquote>,
+      );
     } else if (BULLET.test(line) && depth < DEEPEST) {
       const isNumbered = BULLET.exec(line)?.[2] !== undefined;
       const inside = takeWhile((one) => isListLine(one, isNumbered));
@@ -111,14 +128,16 @@ function list(lines: readonly string[], isNumbered: boolean, depth: number): Com
     if (BULLET.test(line)) entries.push([line.replace(BULLET, "")]);
     else entries.at(-1)?.push(line.replace(/^(?: {1,4}|\t)/, ""));
   }
-  const inner = entries.map((entry) => <li>{entry.length === 1 ? spans(entry[0] ?? "", 0) : blocks(entry, depth + 1)}</li>);
+  const inner = entries.map((entry, at) => (
+    <li key={at}>{entry.length === 1 ? spans(entry[0] ?? "", 0) : blocks(entry, depth + 1)}</li>
+  ));
   const first = Number(BULLET.exec(lines[0] ?? "")?.[2] ?? 1);
   return isNumbered ? <ol start={first}>{inner}</ol> : <ul>{inner}</ul>;
 }
 
 /** Lines of a paragraph: a line break is one. */
 function withBreaks(lines: readonly string[]): ComponentChildren[] {
-  return lines.flatMap((line, at) => (at ? [<br />, ...spans(line, 0)] : spans(line, 0)));
+  return lines.flatMap((line, at) => (at ? [<br key={at} />, ...spans(line, 0)] : spans(line, 0)));
 }
 
 const SPANS = new RegExp(
@@ -137,7 +156,7 @@ const SPANS = new RegExp(
 
 /** A line as texts, code, emphasis and links. */
 function spans(line: string, depth: number): ComponentChildren[] {
-  if (depth > DEEPEST || line.length > MOST_OF_A_LINE) return [<ShownText text={line} />];
+  if (depth > DEEPEST || line.length > MOST_OF_A_LINE) return [<ShownText key="line" text={line} />];
   const found: ComponentChildren[] = [];
   let from = 0;
   for (const match of line.matchAll(SPANS)) {
@@ -145,7 +164,12 @@ function spans(line: string, depth: number): ComponentChildren[] {
     if (match.index > from) found.push(<ShownText text={line.slice(from, match.index)} />);
     from = match.index + whole.length;
     if (escaped !== undefined) found.push(escaped);
-    else if (code !== undefined) found.push(<code><ShownText text={code} /></code>);
+    else if (code !== undefined)
+      found.push(
+        <code>
+          <ShownText text={code} />
+        </code>,
+      );
     else if (label !== undefined) found.push(linked(address ?? "", whole, spans(label, depth + 1), label));
     else if (bracketed !== undefined) found.push(linked(bracketed, whole));
     else if (bare !== undefined) {

@@ -24,11 +24,17 @@ export function MoveDialog({ entries, onClose }: { entries: readonly Entry[]; on
   const [vault, setVault] = useState(entries[0]?.document.vault ?? "");
   const [at, setAt] = useState(entries[0]?.folders[0] ?? "");
   const [typed, setTyped] = useState("");
-  const folders = useMemo(() => [...flat(folderTree(all.filter(({ document }) => document.vault === vault)))], [all, vault]);
+  const folders = useMemo(
+    () => [...flat(folderTree(all.filter(({ document }) => document.vault === vault)))],
+    [all, vault],
+  );
   const isOther = entries.some(({ document }) => document.vault !== vault);
   const choices: [string, string][] = [
     ["", moreTexts.items.noFolder],
-    ...folders.map(([{ path }, depth]): [string, string] => [path, `${"\u2003".repeat(depth)}${oneLine(pathText(path).split(" / ").at(-1) ?? "", 60)}`]),
+    ...folders.map(([{ path }, depth]): [string, string] => [
+      path,
+      `${"\u2003".repeat(depth)}${oneLine(pathText(path).split(" / ").at(-1) ?? "", 60)}`,
+    ]),
     [NEW, moreTexts.items.newFolder],
   ];
   const known = choices.some(([path]) => path === at) ? at : "";
@@ -44,13 +50,33 @@ export function MoveDialog({ entries, onClose }: { entries: readonly Entry[]; on
       actions={
         <>
           <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" kind="primary" isDisabled={at === NEW && !typedPath(typed)}>{moreTexts.items.move}</Button>
+          <Button type="submit" kind="primary" isDisabled={at === NEW && !typedPath(typed)}>
+            {moreTexts.items.move}
+          </Button>
         </>
       }
     >
-      <Select label={moreTexts.items.vault} value={vault} choices={found.map(({ uid, name }) => [uid, oneLine(name, 60)])} onChange={setVault} />
-      <Select label={moreTexts.items.folder} value={known || (at === NEW ? NEW : "")} choices={choices} onChange={setAt} />
-      {at === NEW && <TextField label={moreTexts.items.newFolderName} value={typed} onInput={setTyped} hint={moreTexts.items.newFolderHint} autoFocus />}
+      <Select
+        label={moreTexts.items.vault}
+        value={vault}
+        choices={found.map(({ uid, name }) => [uid, oneLine(name, 60)])}
+        onChange={setVault}
+      />
+      <Select
+        label={moreTexts.items.folder}
+        value={known || (at === NEW ? NEW : "")}
+        choices={choices}
+        onChange={setAt}
+      />
+      {at === NEW && (
+        <TextField
+          label={moreTexts.items.newFolderName}
+          value={typed}
+          onInput={setTyped}
+          hint={moreTexts.items.newFolderHint}
+          autoFocus
+        />
+      )}
       {isOther && <p class="hint">{moreTexts.items.otherVaultHint}</p>}
     </Dialog>
   );

@@ -13,7 +13,8 @@ interface Shown {
   readonly isBad: boolean;
 }
 
-const grouped = (code: string): string => (code.length % 2 ? code : `${code.slice(0, code.length / 2)} ${code.slice(code.length / 2)}`);
+const grouped = (code: string): string =>
+  code.length % 2 ? code : `${code.slice(0, code.length / 2)} ${code.slice(code.length / 2)}`;
 
 /** The one-time code of an item, with the seconds that are left; below it, what makes it. */
 export function OneTimeCode({ totp }: { totp: Secret }) {
@@ -46,10 +47,16 @@ export function OneTimeCode({ totp }: { totp: Secret }) {
         <dd class="fieldValue code mono">
           <span class="digits">{grouped(shown.code)}</span>
           <Clock share={shown.left / period} isSoon={shown.left <= 5} />
-          <span class="left" aria-label={moreTexts.items.secondsLeft(shown.left)}>{shown.left} s</span>
+          <span class="left" role="timer" aria-label={moreTexts.items.secondsLeft(shown.left)}>
+            {shown.left} s
+          </span>
         </dd>
         <dd class="fieldActions">
-          <IconButton icon="copy" label={moreTexts.items.copy(moreTexts.items.members.code)} onClick={() => void copyText(shown.code, moreTexts.items.members.code, true)} />
+          <IconButton
+            icon="copy"
+            label={moreTexts.items.copy(moreTexts.items.members.code)}
+            onClick={() => void copyText(shown.code, moreTexts.items.members.code, true)}
+          />
         </dd>
       </div>
       <FieldRow label={moreTexts.items.members.totp} value={totpUri(totp)} isSecret />
@@ -63,7 +70,14 @@ function Clock({ share, isSoon }: { share: number; isSoon: boolean }) {
   return (
     <svg class={isSoon ? "clock soon" : "clock"} width="16" height="16" viewBox="0 0 16 16" aria-hidden="true">
       <circle class="clockBack" cx="8" cy="8" r="6" />
-      <circle class="clockLeft" cx="8" cy="8" r="6" stroke-dasharray={`${around * share} ${around}`} transform="rotate(-90 8 8)" />
+      <circle
+        class="clockLeft"
+        cx="8"
+        cy="8"
+        r="6"
+        stroke-dasharray={`${around * share} ${around}`}
+        transform="rotate(-90 8 8)"
+      />
     </svg>
   );
 }

@@ -1,7 +1,8 @@
 // Texts of items as they are shown: cut where they are long, and with characters that hide or reorder others made visible.
 
 /** Characters that reorder or hide others: controls, bidirectional marks, spaces of no width, tags. Joiners of letters stay. */
-const HIDDEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
+const HIDDEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{e0000}-\u{e007f}]/u;
 const ALL_HIDDEN = new RegExp(HIDDEN.source, "gu");
 const LINE = 300;
 const PLAIN = /^[!-~]+(?: [!-~]+)*$/; // what stands on one line as it is: most titles
@@ -15,7 +16,16 @@ export function cut(text: string, most: number): string {
 
 /** A text for one line: without line breaks and hidden characters, and of at most 300 characters. */
 export const oneLine = (text: string, most = LINE): string =>
-  text.length <= most && PLAIN.test(text) ? text : cut(text.slice(0, 4 * most).replace(/[\s\u2028\u2029]+/g, " ").replace(ALL_HIDDEN, "").trim(), most);
+  text.length <= most && PLAIN.test(text)
+    ? text
+    : cut(
+        text
+          .slice(0, 4 * most)
+          .replace(/[\s\u2028\u2029]+/g, " ")
+          .replace(ALL_HIDDEN, "")
+          .trim(),
+        most,
+      );
 
 /** A part of a text: as it is, or a hidden character by its number. */
 export interface Part {
@@ -40,7 +50,12 @@ export function partsOf(text: string): Part[] {
 /** A text for searching: without accents, capitals and hidden characters. */
 export function folded(text: string): string {
   if (/^[\x20-\x7e\n]*$/.test(text)) return text.toLowerCase();
-  return text.normalize("NFKD").replace(/\p{Mark}/gu, "").replace(ALL_HIDDEN, "").replace(/[\u200c\u200d]/g, "").toLowerCase();
+  return text
+    .normalize("NFKD")
+    .replace(/\p{Mark}/gu, "")
+    .replace(ALL_HIDDEN, "")
+    .replace(/[\u200c\u200d]/g, "")
+    .toLowerCase();
 }
 
 /** Bytes in a unit that people read. */

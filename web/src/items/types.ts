@@ -4,11 +4,20 @@ import { texts } from "../texts/en.js";
 
 /** What a type is called; the name of one that this version does not know stands as it is. */
 export const typeLabel = (type: string): string =>
-  (Object.hasOwn(texts.items.types, type) && (texts.items.types as Readonly<Record<string, string>>)[type]) || (type.slice(0, 40) || texts.items.noType);
+  (Object.hasOwn(texts.items.types, type) && (texts.items.types as Readonly<Record<string, string>>)[type]) ||
+  type.slice(0, 40) ||
+  texts.items.noType;
 
 const ICONS: Readonly<Record<string, IconName>> = {
-  login: "user", note: "list", card: "card", identity: "identity", secret: "key", "ssh-key": "terminal", totp: "waiting",
-  "api-credential": "key", file: "file",
+  login: "user",
+  note: "list",
+  card: "card",
+  identity: "identity",
+  secret: "key",
+  "ssh-key": "terminal",
+  totp: "waiting",
+  "api-credential": "key",
+  file: "file",
 };
 
 /** The icon of a type. */

@@ -31,13 +31,22 @@ export type Asked =
 export function PlaceDialog({ asked, onClose }: { asked: Asked; onClose: () => void }) {
   const { isReady } = useStore(entries);
   switch (asked.kind) {
-    case "newVault": return <NameVault onClose={onClose} />;
-    case "renameVault": return <NameVault vault={asked.vault} onClose={onClose} />;
+    case "newVault":
+      return <NameVault onClose={onClose} />;
+    case "renameVault":
+      return <NameVault vault={asked.vault} onClose={onClose} />;
   }
-  if (!isReady) return <Dialog title={texts.items[asked.kind]} onClose={onClose}><Waiting label={texts.items.opening} /></Dialog>;
+  if (!isReady)
+    return (
+      <Dialog title={texts.items[asked.kind]} onClose={onClose}>
+        <Waiting label={texts.items.opening} />
+      </Dialog>
+    );
   switch (asked.kind) {
-    case "deleteVault": return <DeleteVault vault={asked.vault} onClose={onClose} />;
-    default: return <ChangeFolder {...asked} isRemoved={asked.kind === "removeFolder"} onClose={onClose} />;
+    case "deleteVault":
+      return <DeleteVault vault={asked.vault} onClose={onClose} />;
+    default:
+      return <ChangeFolder {...asked} isRemoved={asked.kind === "removeFolder"} onClose={onClose} />;
   }
 }
 
@@ -77,11 +86,21 @@ function NameVault({ vault, onClose }: { vault?: ReplicaVault; onClose: () => vo
       actions={
         <>
           <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" kind="primary" isBusy={isBusy} isDisabled={!wanted || isTaken}>{vault ? texts.common.save : moreTexts.items.create}</Button>
+          <Button type="submit" kind="primary" isBusy={isBusy} isDisabled={!wanted || isTaken}>
+            {vault ? texts.common.save : moreTexts.items.create}
+          </Button>
         </>
       }
     >
-      <TextField label={moreTexts.items.vaultName} value={name} onInput={setName} maxLength={200} fault={isTaken ? moreTexts.items.vaultTaken : fault} autoFocus hint={moreTexts.items.vaultNameHint} />
+      <TextField
+        label={moreTexts.items.vaultName}
+        value={name}
+        onInput={setName}
+        maxLength={200}
+        fault={isTaken ? moreTexts.items.vaultTaken : fault}
+        autoFocus
+        hint={moreTexts.items.vaultNameHint}
+      />
     </Dialog>
   );
 }
@@ -115,20 +134,39 @@ function DeleteVault({ vault, onClose }: { vault: ReplicaVault; onClose: () => v
       action={moreTexts.items.deleteForGood}
       isDanger
       isBusy={isBusy}
-      typed={{ label: moreTexts.items.typeName(oneLine(name, 200)), text: name.length <= 200 ? name.trim() : oneLine(name, 200) }}
+      typed={{
+        label: moreTexts.items.typeName(oneLine(name, 200)),
+        text: name.length <= 200 ? name.trim() : oneLine(name, 200),
+      }}
       onConfirm={() => void remove()}
       onClose={onClose}
     >
       <p>{moreTexts.items.deleteVaultWhat(oneLine(name, 60), count)}</p>
-      {fault && <p class="fault" role="alert">{fault}</p>}
+      {fault && (
+        <p class="fault" role="alert">
+          {fault}
+        </p>
+      )}
     </Confirm>
   );
 }
 
 /** Another name for a folder, or its end: what is in it stays. */
-function ChangeFolder({ vault, path, isRemoved, onClose }: { vault: string; path: string; isRemoved: boolean; onClose: () => void }) {
+function ChangeFolder({
+  vault,
+  path,
+  isRemoved,
+  onClose,
+}: {
+  vault: string;
+  path: string;
+  isRemoved: boolean;
+  onClose: () => void;
+}) {
   const { all } = useStore(entries);
-  const inside = all.filter(({ document, folders }) => document.vault === vault && folders.some((one) => isWithin(one, path)));
+  const inside = all.filter(
+    ({ document, folders }) => document.vault === vault && folders.some((one) => isWithin(one, path)),
+  );
   const [name, setName] = useState(pathText(path));
   const change = (): void => {
     const above = path.split("/").slice(0, -1).join("/");
@@ -136,7 +174,11 @@ function ChangeFolder({ vault, path, isRemoved, onClose }: { vault: string; path
     if (!isRemoved && !to) return;
     onClose();
     showPlace({ vault, folder: to || undefined });
-    void changeItems(inside, (item) => ({ ...item, folders: renamedFolders(item.folders ?? [], path, to) }), moreTexts.items.changedMany);
+    void changeItems(
+      inside,
+      (item) => ({ ...item, folders: renamedFolders(item.folders ?? [], path, to) }),
+      moreTexts.items.changedMany,
+    );
   };
   if (isRemoved) {
     return (
@@ -153,11 +195,19 @@ function ChangeFolder({ vault, path, isRemoved, onClose }: { vault: string; path
       actions={
         <>
           <Button onClick={onClose}>{texts.common.cancel}</Button>
-          <Button type="submit" kind="primary" isDisabled={!typedPath(name)}>{texts.common.save}</Button>
+          <Button type="submit" kind="primary" isDisabled={!typedPath(name)}>
+            {texts.common.save}
+          </Button>
         </>
       }
     >
-      <TextField label={moreTexts.items.folder} value={name} onInput={setName} hint={moreTexts.items.newFolderHint} autoFocus />
+      <TextField
+        label={moreTexts.items.folder}
+        value={name}
+        onInput={setName}
+        hint={moreTexts.items.newFolderHint}
+        autoFocus
+      />
     </Dialog>
   );
 }

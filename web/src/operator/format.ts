@@ -23,7 +23,12 @@ export const seconds = (value: number): string => (value < 1 ? `${number(value *
 /** A long time, in its largest unit. */
 export function duration(value: number): string {
   const units = operatorTexts.units;
-  const steps = [[86_400, units.days], [3_600, units.hours], [60, units.minutes], [1, units.seconds]] as const;
+  const steps = [
+    [86_400, units.days],
+    [3_600, units.hours],
+    [60, units.minutes],
+    [1, units.seconds],
+  ] as const;
   const [size, unit] = steps.find(([length]) => Math.abs(value) >= 2 * length) ?? [1, units.seconds];
   return unit(Math.floor(value / size));
 }

@@ -53,10 +53,17 @@ export function rate(before: Reading | undefined, now: Reading, name: string, la
 /** The time within which a share of the requests between two readings was answered, in seconds: a bound of a bucket. */
 export function quantile(before: Reading | undefined, now: Reading, name: string, share: number): number | undefined {
   const counts = new Map<number, number>();
-  for (const [reading, sign] of [[now, 1], [before, -1]] as const) {
+  for (const [reading, sign] of [
+    [now, 1],
+    [before, -1],
+  ] as const) {
     for (const [key, value] of reading?.samples ?? []) {
       const bound = key.startsWith(`${name}_bucket{`) && /le="([^"]+)"/.exec(key)?.[1];
-      if (bound) counts.set(Number(bound.replace("+Inf", "Infinity")), (counts.get(Number(bound.replace("+Inf", "Infinity"))) ?? 0) + sign * value);
+      if (bound)
+        counts.set(
+          Number(bound.replace("+Inf", "Infinity")),
+          (counts.get(Number(bound.replace("+Inf", "Infinity"))) ?? 0) + sign * value,
+        );
     }
   }
   const bounds = [...counts].sort(([one], [other]) => one - other);

@@ -56,25 +56,48 @@ export function OperatorPage() {
   };
   const [turn, setTurn] = useState(0); // another one draws the form anew
   useEffect(() => () => stop.current?.(), []);
-  useEffect(() => whenHidden(HIDDEN_MINUTES * 60_000, () => {
-    leave("hidden");
-    setTurn((before) => before + 1);
-  }), []);
+  useEffect(
+    () =>
+      whenHidden(HIDDEN_MINUTES * 60_000, () => {
+        leave("hidden");
+        setTurn((before) => before + 1);
+      }),
+    [],
+  );
   if (!shown) return <TokenForm key={turn} failure={failure} onToken={enter} />;
   const last = shown.readings.at(-1);
-  return last ? <Overview readings={shown.readings} last={last} isAway={shown.failure !== undefined} onLeave={() => leave()} /> : <Waiting label={operatorTexts.reading} />;
+  return last ? (
+    <Overview readings={shown.readings} last={last} isAway={shown.failure !== undefined} onLeave={() => leave()} />
+  ) : (
+    <Waiting label={operatorTexts.reading} />
+  );
 }
 
 /** The form that asks for the token. It is not stored: a reload asks again. */
-function TokenForm({ failure, onToken }: { failure: Failure | "hidden" | undefined; onToken: (token: string) => void }) {
+function TokenForm({
+  failure,
+  onToken,
+}: {
+  failure: Failure | "hidden" | undefined;
+  onToken: (token: string) => void;
+}) {
   const [token, setToken] = useState("");
   const words = operatorTexts;
   return (
     <Frame title={words.title} below={<p class="muted small">{words.noContent}</p>}>
       <Form onSubmit={() => token.trim() && onToken(token.trim())}>
-        <PasswordField label={words.token} value={token} onInput={setToken} autoComplete="off" hint={words.tokenHint} autoFocus />
+        <PasswordField
+          label={words.token}
+          value={token}
+          onInput={setToken}
+          autoComplete="off"
+          hint={words.tokenHint}
+          autoFocus
+        />
         <Fault>{failure && (failure === "hidden" ? words.hidden(HIDDEN_MINUTES) : words.failures[failure])}</Fault>
-        <Button kind="primary" type="submit">{words.show}</Button>
+        <Button kind="primary" type="submit">
+          {words.show}
+        </Button>
       </Form>
     </Frame>
   );
@@ -89,7 +112,9 @@ interface OverviewProps {
 
 function Overview({ readings, last, isAway, onLeave }: OverviewProps) {
   const words = operatorTexts;
-  const failed = Object.entries(last.checks).filter(([, isGood]) => !isGood).map(([name]) => name);
+  const failed = Object.entries(last.checks)
+    .filter(([, isGood]) => !isGood)
+    .map(([name]) => name);
   return (
     <main class="operator">
       <header class="row spread">
@@ -97,11 +122,17 @@ function Overview({ readings, last, isAway, onLeave }: OverviewProps) {
           <Icon name="vault" size={20} />
           <h1>{words.title}</h1>
         </div>
-        <Button icon="lock" onClick={onLeave}>{words.forget}</Button>
+        <Button icon="lock" onClick={onLeave}>
+          {words.forget}
+        </Button>
       </header>
       <div role="status" class="stack tight">
         {isAway && <State kind="warning">{words.away(new Date(last.at).toLocaleTimeString())}</State>}
-        {failed.length ? <State kind="danger">{words.notReady(failed.join(", "))}</State> : <State kind="good">{words.ready}</State>}
+        {failed.length ? (
+          <State kind="danger">{words.notReady(failed.join(", "))}</State>
+        ) : (
+          <State kind="good">{words.ready}</State>
+        )}
       </div>
       <Health last={last} />
       <Load readings={readings} />
@@ -150,16 +181,37 @@ function Health({ last }: { last: Reading }) {
   const engine = label(samples, "strongroom_info", "engine") ?? words.unknown;
   return (
     <Section title={words.health}>
-      <Figure name={words.release} value={label(samples, "strongroom_info", "version") ?? words.unknown} note={words.engine(engine, label(samples, "strongroom_info", "schema") ?? "?")} />
-      <Figure name={words.uptime} value={started === undefined ? words.unknown : duration(at / 1000 - started)} note={words.processes(number(sum(samples, "strongroom_processes") ?? 1))} />
-      {expiry !== undefined && <Figure name={words.certificate} value={duration(expiry - at / 1000)} note={expiry - at / 1000 < 14 * DAY ? words.renewSoon : undefined} />}
-      <Figure name={words.files} value={number(sum(samples, "process_open_fds") ?? 0)} note={words.of(number(sum(samples, "process_max_fds") ?? 0))} />
+      <Figure
+        name={words.release}
+        value={label(samples, "strongroom_info", "version") ?? words.unknown}
+        note={words.engine(engine, label(samples, "strongroom_info", "schema") ?? "?")}
+      />
+      <Figure
+        name={words.uptime}
+        value={started === undefined ? words.unknown : duration(at / 1000 - started)}
+        note={words.processes(number(sum(samples, "strongroom_processes") ?? 1))}
+      />
+      {expiry !== undefined && (
+        <Figure
+          name={words.certificate}
+          value={duration(expiry - at / 1000)}
+          note={expiry - at / 1000 < 14 * DAY ? words.renewSoon : undefined}
+        />
+      )}
+      <Figure
+        name={words.files}
+        value={number(sum(samples, "process_open_fds") ?? 0)}
+        note={words.of(number(sum(samples, "process_max_fds") ?? 0))}
+      />
     </Section>
   );
 }
 
 /** One value for each reading, from it and the one before. */
-function course(readings: readonly Reading[], value: (now: Reading, before: Reading | undefined) => number | undefined): (number | undefined)[] {
+function course(
+  readings: readonly Reading[],
+  value: (now: Reading, before: Reading | undefined) => number | undefined,
+): (number | undefined)[] {
   return readings.map((now, at) => value(now, readings[at - 1]));
 }
 
@@ -170,11 +222,30 @@ function Load({ readings }: { readings: readonly Reading[] }) {
   return (
     <Section title={words.load}>
       <Plot label={words.requests} values={rates("strongroom_requests_total")} format={number} />
-      <Plot label={words.errors} values={course(readings, (now, before) => rate(before, now, "strongroom_requests_total", /status="5/) ?? (before && 0))} format={number} />
+      <Plot
+        label={words.errors}
+        values={course(
+          readings,
+          (now, before) => rate(before, now, "strongroom_requests_total", /status="5/) ?? (before && 0),
+        )}
+        format={number}
+      />
       <Plot label={words.refusals} values={rates("strongroom_refusals_total")} format={number} />
-      <Plot label={words.latency} values={course(readings, (now, before) => quantile(before, now, "strongroom_request_seconds", 0.95))} format={seconds} />
-      <Plot label={words.commits} values={course(readings, (now, before) => quantile(before, now, "strongroom_commit_seconds", 0.95))} format={seconds} />
-      <Plot label={words.failedLogins} values={rates("strongroom_logins_total", /result="(failed|throttled)"/)} format={number} />
+      <Plot
+        label={words.latency}
+        values={course(readings, (now, before) => quantile(before, now, "strongroom_request_seconds", 0.95))}
+        format={seconds}
+      />
+      <Plot
+        label={words.commits}
+        values={course(readings, (now, before) => quantile(before, now, "strongroom_commit_seconds", 0.95))}
+        format={seconds}
+      />
+      <Plot
+        label={words.failedLogins}
+        values={rates("strongroom_logins_total", /result="(failed|throttled)"/)}
+        format={number}
+      />
       <Plot label={words.connections} values={gauges("strongroom_connections")} format={number} />
       <Plot label={words.streams} values={gauges("strongroom_event_streams")} format={number} />
       <Plot label={words.queues} values={gauges("strongroom_queue_depth")} format={number} />
@@ -205,7 +276,13 @@ function Backups({ last }: { last: Reading }) {
     <section class="stack">
       <h2>{words.backups}</h2>
       {failures > 0 && <State kind="danger">{words.backupsFailed(number(failures))}</State>}
-      {age === undefined ? <p>{words.noBackups}</p> : <div class="figures"><Figure name={words.newestBackup} value={words.ago(duration(age))} /></div>}
+      {age === undefined ? (
+        <p>{words.noBackups}</p>
+      ) : (
+        <div class="figures">
+          <Figure name={words.newestBackup} value={words.ago(duration(age))} />
+        </div>
+      )}
     </section>
   );
 }

@@ -21,7 +21,13 @@ export function Plot({ label, values, format }: PlotProps) {
       <h3>{label}</h3>
       <p class="value">{now === undefined ? operatorTexts.unknown : format(now)}</p>
       {known.length > 1 && (
-        <svg class="plot" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={operatorTexts.course(label, format(low), format(high))}>
+        <svg
+          class="plot"
+          viewBox={`0 0 ${WIDTH} ${HEIGHT}`}
+          preserveAspectRatio="none"
+          role="img"
+          aria-label={operatorTexts.course(label, format(low), format(high))}
+        >
           <path class="area" d={line(values, high, true)} />
           <path class="line" d={line(values, high, false)} vector-effect="non-scaling-stroke" />
         </svg>

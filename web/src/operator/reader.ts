@@ -21,7 +21,11 @@ async function read(token: string, signal: AbortSignal): Promise<Reading | Failu
   try {
     const options: RequestInit = { signal, cache: "no-store", credentials: "omit", redirect: "error" };
     const metrics = await fetch(server("metrics"), { ...options, headers: { authorization: `Bearer ${token}` } });
-    if (!metrics.ok) return ({ 401: "wrongToken", 429: "tooOften", 404: "notServed" } as Record<number, Failure>)[metrics.status] ?? "unreachable";
+    if (!metrics.ok)
+      return (
+        ({ 401: "wrongToken", 429: "tooOften", 404: "notServed" } as Record<number, Failure>)[metrics.status] ??
+        "unreachable"
+      );
     const ready = await fetch(server("ready"), options);
     const { checks } = (await ready.json()) as { checks: Record<string, string> };
     const found: Checks = Object.fromEntries(Object.entries(checks).map(([name, state]) => [name, state === "ok"]));

@@ -25,9 +25,13 @@ export function SyncBanner() {
         <Icon name={problem.kind === "offline" ? "cloudOff" : "warning"} />
         <p>{texts.syncProblems[problem.kind]}</p>
         {isPassword ? (
-          <Button kind="primary" onClick={() => setAsking(true)}>{texts.syncProblems.enterPassword}</Button>
+          <Button kind="primary" onClick={() => setAsking(true)}>
+            {texts.syncProblems.enterPassword}
+          </Button>
         ) : (
-          <Button kind="plain" onClick={syncNow}>{texts.common.retry}</Button>
+          <Button kind="plain" onClick={syncNow}>
+            {texts.common.retry}
+          </Button>
         )}
         {isAsking && <Reauthenticate isChanged={problem.kind === "password"} onClose={() => setAsking(false)} />}
       </div>

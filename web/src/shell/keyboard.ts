@@ -5,8 +5,16 @@ import { withLazyViews } from "../items/lazyLoading.js";
 /** Whether a key was meant for the page: it was not pressed in a field or a form, and has no Ctrl, Alt or Meta. */
 export function isForPage(event: KeyboardEvent): boolean {
   const { target } = event;
-  const isTyped = target instanceof HTMLElement && (target.closest("form, input, textarea, select") || target.isContentEditable);
-  return !event.defaultPrevented && !event.ctrlKey && !event.altKey && !event.metaKey && !isTyped && !document.querySelector("dialog[open]");
+  const isTyped =
+    target instanceof HTMLElement && (target.closest("form, input, textarea, select") || target.isContentEditable);
+  return (
+    !event.defaultPrevented &&
+    !event.ctrlKey &&
+    !event.altKey &&
+    !event.metaKey &&
+    !isTyped &&
+    !document.querySelector("dialog[open]")
+  );
 }
 
 /** The keys of the shell. */

@@ -9,7 +9,11 @@ export function KeyboardSheet({ onClose }: { onClose: () => void }) {
       <dl class="keys">
         {moreTexts.keyboard.keys.map(([key, meaning]) => (
           <div key={key}>
-            <dt>{key.split("  ").map((one) => <kbd key={one}>{one}</kbd>)}</dt>
+            <dt>
+              {key.split("  ").map((one) => (
+                <kbd key={one}>{one}</kbd>
+              ))}
+            </dt>
             <dd>{meaning}</dd>
           </div>
         ))}

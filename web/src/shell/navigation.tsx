@@ -41,23 +41,45 @@ export function Navigation({ view, parts, onHelp }: { view: string; parts: reado
       </div>
       <ItemNavigation view={view} parts={parts} />
       <ul class="navList">
-        <li><NavLink view="trash" icon="trash" label={texts.shell.trash} isCurrent={view === "trash"} /></li>
+        <li>
+          <NavLink view="trash" icon="trash" label={texts.shell.trash} isCurrent={view === "trash"} />
+        </li>
         {(undecided > 0 || view === "conflicts") && (
-          <li><NavLink view="conflicts" icon="conflict" label={texts.shell.conflicts} isCurrent={view === "conflicts"} count={undecided} /></li>
+          <li>
+            <NavLink
+              view="conflicts"
+              icon="conflict"
+              label={texts.shell.conflicts}
+              isCurrent={view === "conflicts"}
+              count={undecided}
+            />
+          </li>
         )}
         {(pending > 0 || view === "waiting") && (
-          <li><NavLink view="waiting" icon="waiting" label={texts.shell.waiting} isCurrent={view === "waiting"} count={pending} /></li>
+          <li>
+            <NavLink
+              view="waiting"
+              icon="waiting"
+              label={texts.shell.waiting}
+              isCurrent={view === "waiting"}
+              count={pending}
+            />
+          </li>
         )}
       </ul>
       <ul class="navList navEnd">
-        <li><SyncState /></li>
+        <li>
+          <SyncState />
+        </li>
         <li>
           <button type="button" class="navLink" onClick={onHelp}>
             <Icon name="list" />
             <span class="navText">{texts.shell.keys}</span>
           </button>
         </li>
-        <li><NavLink view="settings" icon="gear" label={texts.shell.settings} isCurrent={view === "settings"} /></li>
+        <li>
+          <NavLink view="settings" icon="gear" label={texts.shell.settings} isCurrent={view === "settings"} />
+        </li>
         <li>
           <button type="button" class="navLink" onClick={() => void lock()}>
             <Icon name="lock" />

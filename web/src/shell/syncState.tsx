@@ -9,12 +9,17 @@ import { texts } from "../texts/en.js";
 export function SyncState() {
   const { pending, isSyncing, problem, first } = useStore(syncStatus);
   const isOff = problem !== undefined;
-  const label =
-    first ? texts.sync.syncing
-    : isOff ? (problem.kind === "offline" ? texts.sync.offline : texts.sync.stopped)
-    : pending ? texts.sync.pending(pending)
-    : isSyncing ? texts.sync.syncing
-    : texts.sync.synced;
+  const label = first
+    ? texts.sync.syncing
+    : isOff
+      ? problem.kind === "offline"
+        ? texts.sync.offline
+        : texts.sync.stopped
+      : pending
+        ? texts.sync.pending(pending)
+        : isSyncing
+          ? texts.sync.syncing
+          : texts.sync.synced;
   return (
     <button type="button" class="navLink syncState" title={texts.sync.now} onClick={syncNow}>
       <Icon name={isOff ? "cloudOff" : "cloud"} />

@@ -63,7 +63,8 @@ export const leftReplica = (): string | undefined => localStorage.getItem(LEFT) 
 /** The replica of the account that was logged out is deleted. */
 export const noteDeleted = (): void => localStorage.removeItem(LEFT);
 
-const named = (): string | undefined => document.querySelector<HTMLMetaElement>('meta[name="strongroom-server"]')?.content;
+const named = (): string | undefined =>
+  document.querySelector<HTMLMetaElement>('meta[name="strongroom-server"]')?.content;
 
 /** The address of the server: that of the page, unless the build names another one. */
 export const defaultServer = (): string => named() || location.origin;

@@ -25,8 +25,14 @@ export function askFactor(refusal: Refusal): Promise<string | Authenticator> {
     const end = (): void => asked.set(undefined);
     asked.set({
       refusal,
-      answer: (given) => (end(), resolve(given)),
-      cancel: () => (end(), reject(new FactorCancelled())),
+      answer: (given) => {
+        end();
+        resolve(given);
+      },
+      cancel: () => {
+        end();
+        reject(new FactorCancelled());
+      },
     });
   });
 }

@@ -30,7 +30,10 @@ export const dismissAll = (): void => shown.set((before) => before.filter(({ sta
  * Show a notice; its id. One with an action stays twice as long. The last three are shown, and all that stay until they are
  * answered; such a one is shown once.
  */
-export function tell(text: string, options: { kind?: Notice["kind"]; action?: Notice["action"]; stays?: boolean } = {}): number {
+export function tell(
+  text: string,
+  options: { kind?: Notice["kind"]; action?: Notice["action"]; stays?: boolean } = {},
+): number {
   const { kind = "done", action, stays = false } = options;
   const notice: Notice = { id: ++last, text, kind, action, stays };
   shown.set((before) => {

@@ -5,14 +5,20 @@ import { dismiss, tell } from "./notices.js";
 const CHECK_MINUTES = 60;
 
 interface TrustedTypes {
-  createPolicy(name: string, rules: { createScriptURL(address: string): string }): { createScriptURL(address: string): URL };
+  createPolicy(
+    name: string,
+    rules: { createScriptURL(address: string): string },
+  ): { createScriptURL(address: string): URL };
 }
 
 /** The address of the service worker as a policy of Trusted Types asks for it. It vouches for no other address. */
 function address(): string | URL {
   const place = new URL("service-worker.js", document.baseURI).href;
   const { trustedTypes } = globalThis as { trustedTypes?: TrustedTypes };
-  return trustedTypes?.createPolicy("strongroom-service-worker", { createScriptURL: () => place }).createScriptURL("") ?? place;
+  return (
+    trustedTypes?.createPolicy("strongroom-service-worker", { createScriptURL: () => place }).createScriptURL("") ??
+    place
+  );
 }
 
 const { serviceWorker } = navigator;
@@ -56,7 +62,8 @@ function offer(registration: ServiceWorkerRegistration): void {
 }
 
 /** Whether a fault is that a part of the app could not be loaded, as browsers say it of `import()`. */
-export const isMissingPart = (fault: unknown): boolean => fault instanceof TypeError && /\bmodule\b/i.test(fault.message);
+export const isMissingPart = (fault: unknown): boolean =>
+  fault instanceof TypeError && /\bmodule\b/i.test(fault.message);
 
 /** Say that a part of the app could not be loaded, with a button to reload. Nothing that was typed is lost by itself. */
 export function tellMissingPart(): void {

@@ -89,7 +89,8 @@ export const replicaName = ({ id }: User): string => `strongroom-web ${id}`;
 /** Begin: open what is saved, unless it is time to lock. */
 export async function start(): Promise<void> {
   if (device.isMisplaced()) return phase.set({ kind: "unsupported", isMisplaced: true });
-  if (!globalThis.isSecureContext || !globalThis.crypto?.subtle) return phase.set({ kind: "unsupported", isMisplaced: false });
+  if (!globalThis.isSecureContext || !globalThis.crypto?.subtle)
+    return phase.set({ kind: "unsupported", isMisplaced: false });
   hearTabs((message) => {
     if (message.kind === "locked") void close(message.isLoggedOut);
     else if (message.kind === "opened") void resume();
@@ -129,7 +130,11 @@ async function resume(): Promise<void> {
 }
 
 /** Delete the saved session; whether that was possible. Where it was not, the mark of the lock keeps it shut. */
-const forget = (): Promise<boolean> => Client.forget(device.SESSION).then(() => true, () => false);
+const forget = (): Promise<boolean> =>
+  Client.forget(device.SESSION).then(
+    () => true,
+    () => false,
+  );
 
 /** Whether it was locked since this epoch. */
 const isStale = (mine: number): boolean => mine !== epoch || device.isLocked();
@@ -164,7 +169,8 @@ async function enter(client: Client, name: string, mine: number, { isSaved }: { 
     throw new Locked();
   }
   const before = phase.getSnapshot();
-  if (replica.isNew) device.remember({ ...(device.remembered() ?? { server: device.defaultServer() }), replica: name, isWhole: false });
+  if (replica.isNew)
+    device.remember({ ...(device.remembered() ?? { server: device.defaultServer() }), replica: name, isWhole: false });
   device.putOff();
   syncing?.end();
   phase.set({ kind: "open", client, replica, email: client.email ?? "" });
@@ -215,7 +221,8 @@ export async function logInWithPasskey(server: string): Promise<void> {
 }
 
 /** Go on with an account that was just registered, or recovered. */
-export const enterNew = (client: Client, server: string, user: User): Promise<void> => begin(client, server, user, epoch);
+export const enterNew = (client: Client, server: string, user: User): Promise<void> =>
+  begin(client, server, user, epoch);
 
 /** Unlock the account of this device with its password: without the server, which is asked as soon as it can be. */
 export async function unlock(password: string): Promise<void> {
@@ -297,7 +304,12 @@ async function close(isLoggedOut: boolean, keepClient = false): Promise<void> {
 async function endSession(client: Client): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((end) => (timer = setTimeout(end, GOODBYE, false)));
-  const told = navigator.onLine ? client.logout().then(() => true, () => false) : Promise.resolve(false);
+  const told = navigator.onLine
+    ? client.logout().then(
+        () => true,
+        () => false,
+      )
+    : Promise.resolve(false);
   const isTold = await Promise.race([told, late]);
   clearTimeout(timer);
   client.close();
@@ -334,11 +346,13 @@ async function readVaults(): Promise<void> {
   if (now.kind !== "open") return;
   try {
     const found = await now.replica.vaults();
-    const isSame = (one: ReplicaVault, other: ReplicaVault | undefined): boolean => one.uid === other?.uid && one.name === other.name;
+    const isSame = (one: ReplicaVault, other: ReplicaVault | undefined): boolean =>
+      one.uid === other?.uid && one.name === other.name;
     found.sort((one, other) => one.name.localeCompare(other.name) || (one.uid < other.uid ? -1 : 1));
     const before = openVaults.getSnapshot();
     if (phase.getSnapshot() !== now) return;
-    if (vaultsOf === now.replica && found.length === before.length && found.every((one, at) => isSame(one, before[at]))) return;
+    if (vaultsOf === now.replica && found.length === before.length && found.every((one, at) => isSame(one, before[at])))
+      return;
     vaultsOf = now.replica;
     openVaults.set(found);
   } catch (fault) {
@@ -375,7 +389,8 @@ function watchInput(): void {
   }
   const look = (): void => {
     if (phase.getSnapshot().kind !== "open") return;
-    if (device.isLocked()) void close(false); // in another tab
+    if (device.isLocked())
+      void close(false); // in another tab
     else if (device.isDue()) void lock();
   };
   setInterval(look, IDLE_CHECK);

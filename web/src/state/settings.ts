@@ -21,10 +21,14 @@ function read(): Settings {
   } catch {
     found = undefined;
   }
-  const { theme, lockMinutes, density } = (typeof found === "object" && found !== null ? found : {}) as Record<string, unknown>;
+  const { theme, lockMinutes, density } = (typeof found === "object" && found !== null ? found : {}) as Record<
+    string,
+    unknown
+  >;
   return {
     theme: theme === "light" || theme === "dark" ? theme : DEFAULT.theme,
-    lockMinutes: typeof lockMinutes === "number" && LOCK_CHOICES.includes(lockMinutes) ? lockMinutes : DEFAULT.lockMinutes,
+    lockMinutes:
+      typeof lockMinutes === "number" && LOCK_CHOICES.includes(lockMinutes) ? lockMinutes : DEFAULT.lockMinutes,
     density: density === "roomy" ? density : DEFAULT.density,
   };
 }
@@ -47,8 +51,8 @@ export function changeSettings(changed: Partial<Settings>): void {
 export function followSettings(): void {
   const apply = (): void => {
     const { theme, density } = current.getSnapshot();
-    document.documentElement.dataset["theme"] = theme;
-    document.documentElement.dataset["density"] = density;
+    document.documentElement.dataset.theme = theme;
+    document.documentElement.dataset.density = density;
   };
   apply();
   current.subscribe(apply);

@@ -35,7 +35,10 @@ export function createStore<T>(first: T): OwnStore<T> {
 }
 
 /** A store whose value never changes: for what is not there yet. */
-export const constantStore = <T>(value: T): Store<T> => ({ getSnapshot: () => value, subscribe: () => () => undefined });
+export const constantStore = <T>(value: T): Store<T> => ({
+  getSnapshot: () => value,
+  subscribe: () => () => undefined,
+});
 
 /** The value of a store; the component is drawn again when it changes. */
 export function useStore<T>(store: Store<T>): T {

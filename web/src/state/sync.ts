@@ -88,7 +88,9 @@ export class Syncing {
     const problem = error && !isSyncing ? syncProblemOf(error) : isDone ? undefined : before.problem;
     const isSame = problem?.kind === before.problem?.kind && problem?.sentence === before.problem?.sentence;
     change({
-      pending, isSyncing, problem: isSame ? before.problem : problem,
+      pending,
+      isSyncing,
+      problem: isSame ? before.problem : problem,
       ...(isDone && before.isSyncing && { syncedAt: Date.now() }),
     });
     if (!isSame) tellTabs({ kind: "trouble", trouble: problem });

@@ -1,8 +1,23 @@
 // What keeps this device from syncing, as something that the app can show and act on.
 import {
-  AccountDisabled, CredentialsRolledBack, InvalidCredentials, InvalidPasskey, InvalidRefreshToken, InvalidSecondFactor,
-  InvalidTicket, Locked, RateLimited, Refusal, RolledBack, SecondFactorRequired, Tampered, Unauthorized, Unavailable,
-  Unsupported, WeakParameters, WrongServer,
+  AccountDisabled,
+  CredentialsRolledBack,
+  InvalidCredentials,
+  InvalidPasskey,
+  InvalidRefreshToken,
+  InvalidSecondFactor,
+  InvalidTicket,
+  Locked,
+  RateLimited,
+  Refusal,
+  RolledBack,
+  SecondFactorRequired,
+  Tampered,
+  Unauthorized,
+  Unavailable,
+  Unsupported,
+  WeakParameters,
+  WrongServer,
 } from "@strongroom/client";
 import { FactorCancelled } from "./factor.js";
 import { isMissingPart, tellMissingPart } from "./release.js";
@@ -23,8 +38,19 @@ import { isMissingPart, tellMissingPart } from "./release.js";
  * - `other`: a fault of this app or of the browser.
  */
 export type SyncProblemKind =
-  | "offline" | "busy" | "wrongServer" | "ended" | "password" | "disabled" | "rolledBack" | "credentialsRolledBack"
-  | "tampered" | "weak" | "older" | "old" | "other";
+  | "offline"
+  | "busy"
+  | "wrongServer"
+  | "ended"
+  | "password"
+  | "disabled"
+  | "rolledBack"
+  | "credentialsRolledBack"
+  | "tampered"
+  | "weak"
+  | "older"
+  | "old"
+  | "other";
 
 /** What keeps this device from syncing. */
 export interface SyncProblem {
@@ -39,7 +65,17 @@ const KINDS: readonly [SyncProblemKind, ...(new (...given: never[]) => Error)[]]
   ["offline", Unavailable],
   ["busy", RateLimited],
   ["wrongServer", WrongServer],
-  ["ended", InvalidRefreshToken, Unauthorized, Locked, SecondFactorRequired, InvalidSecondFactor, InvalidTicket, InvalidPasskey, FactorCancelled],
+  [
+    "ended",
+    InvalidRefreshToken,
+    Unauthorized,
+    Locked,
+    SecondFactorRequired,
+    InvalidSecondFactor,
+    InvalidTicket,
+    InvalidPasskey,
+    FactorCancelled,
+  ],
   ["password", InvalidCredentials],
   ["disabled", AccountDisabled],
   ["credentialsRolledBack", CredentialsRolledBack],

@@ -1,21 +1,25 @@
 // Every text that people read, in one place: a translation is one file. One section for each view, in the order in which a
 // person meets them. Texts with values are functions.
 
-const counted = (count: number, one: string, many: string): string => `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+const counted = (count: number, one: string, many: string): string =>
+  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
 
 export const texts = {
   /** What the page shows before any script runs. */
   page: {
     title: "strongroom",
     description: "Your passwords, notes and documents, encrypted on this device.",
-    noScript: "strongroom decrypts in this browser, by JavaScript, which is switched off here. The command line works without it.",
+    noScript:
+      "strongroom decrypts in this browser, by JavaScript, which is switched off here. The command line works without it.",
   },
 
   release: {
     newer: "A newer version of strongroom is ready.",
     load: "Load it",
-    otherTab: "Another tab has loaded a newer version of strongroom. Save what you have typed here, then reload this tab.",
-    partMissing: "A part of this app cannot be loaded: the server cannot be reached, or it has a newer version of the app. Save what you have typed here, then reload this tab.",
+    otherTab:
+      "Another tab has loaded a newer version of strongroom. Save what you have typed here, then reload this tab.",
+    partMissing:
+      "A part of this app cannot be loaded: the server cannot be reached, or it has a newer version of the app. Save what you have typed here, then reload this tab.",
     reload: "Reload",
   },
 
@@ -59,15 +63,19 @@ export const texts = {
     InvalidSecondFactor: "This code is wrong, or was used already. Each code counts once: wait for the next one.",
     InvalidTicket: "This log-in took too long. Begin again.",
     InvalidPasskey: "This passkey was not accepted. Use one that is registered for this account.",
-    CeremonyFailed: "The passkey was not used: it was cancelled, took too long, or is not for this address. Try again, or use the password.",
-    PasskeysUnavailable: "This server cannot use passkeys yet. Its operator must set PUBLIC_URL to the address that people open.",
+    CeremonyFailed:
+      "The passkey was not used: it was cancelled, took too long, or is not for this address. Try again, or use the password.",
+    PasskeysUnavailable:
+      "This server cannot use passkeys yet. Its operator must set PUBLIC_URL to the address that people open.",
     MethodNotAllowed: "The server is of an older release and cannot do this. Its operator should update it.",
     NotFound: "The server is of an older release and cannot do this. Its operator should update it.",
     InternalError: "The server has a fault of its own. Try again, and tell its operator if it stays.",
-    QuotaExceeded: "Your account has no room for this. Delete something, or ask the operator for more. Nothing was changed.",
+    QuotaExceeded:
+      "Your account has no room for this. Delete something, or ask the operator for more. Nothing was changed.",
     StorageFull: "The server’s disk is full. Tell its operator. Nothing was changed.",
     KeyringConflict: "Another device has changed the account at the same moment. Try again.",
-    Unsupported: "This browser, or this release of the app, cannot do that. Update the browser, or ask the operator to update the server.",
+    Unsupported:
+      "This browser, or this release of the app, cannot do that. Update the browser, or ask the operator to update the server.",
     /** Another account than the one of this device has logged in. */
     otherAccount: "This browser holds the data of another account. Log that one out first.",
     /** What the server has written: nothing in it is known to be true. */
@@ -87,7 +95,8 @@ export const texts = {
     emailMissing: "Enter the email of your account.",
     emailWrong: "This is not an email address.",
     passwordMissing: "Enter your password.",
-    trust: "Your password and keys never leave this browser. The code of this page comes from the server: if you cannot trust it for that, use the command line instead.",
+    trust:
+      "Your password and keys never leave this browser. The code of this page comes from the server: if you cannot trust it for that, use the command line instead.",
   },
 
   signUp: {
@@ -121,13 +130,16 @@ export const texts = {
     print: "Print the sheet",
     download: "Save as a text file",
     fileName: "strongroom-recovery.txt",
-    confirm: (group: number) => `To confirm that you have it: the ${["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "last"][group] ?? "last"} group of four characters`,
+    confirm: (group: number) =>
+      `To confirm that you have it: the ${["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "last"][group] ?? "last"} group of four characters`,
     confirmWrong: "That is not what stands on the sheet. Look at it again.",
     submit: "I have it",
     later: "Do this later",
     laterTitle: "Go on without a recovery key?",
-    laterWhy: "The key on this page is not shown again. Whoever has neither the password nor a recovery key has lost everything in the account. You can make a new key in the settings, and the app reminds you of it.",
-    unconfirmed: "A recovery key was made on this device, and nobody has confirmed to have it. Make a new one: earlier ones do not open the account any more.",
+    laterWhy:
+      "The key on this page is not shown again. Whoever has neither the password nor a recovery key has lost everything in the account. You can make a new key in the settings, and the app reminds you of it.",
+    unconfirmed:
+      "A recovery key was made on this device, and nobody has confirmed to have it. Make a new one: earlier ones do not open the account any more.",
     another: "Make a new one",
     working: "Making your recovery key…",
     failed: "The account is made. The recovery key could not be made now: make one in the settings.",
@@ -149,15 +161,18 @@ export const texts = {
     changed: "I changed the password on another device",
     logOut: "Log out and remove everything from this browser",
     gone: "The browser has deleted your data from this device, to make room. Log in: it is still on the server.",
-    notOpened: "What this browser has stored cannot be opened right now. Close other tabs of this app and try again, or restart the browser. Nothing was deleted.",
+    notOpened:
+      "What this browser has stored cannot be opened right now. Close other tabs of this app and try again, or restart the browser. Nothing was deleted.",
   },
 
   logOut: {
     title: "Log out",
     submit: "Log out",
     open: "Your account’s data is removed from this browser. It stays on the server and on your other devices.",
-    pending: (count: number) => `${counted(count, "change is", "changes are")} not sent yet, and would be lost. Sync first, if you can.`,
-    locked: "Everything of this account is removed from this browser. Changes that were not sent are lost; while it is locked, nobody can say whether there are any.",
+    pending: (count: number) =>
+      `${counted(count, "change is", "changes are")} not sent yet, and would be lost. Sync first, if you can.`,
+    locked:
+      "Everything of this account is removed from this browser. Changes that were not sent are lost; while it is locked, nobody can say whether there are any.",
     notTold: "Logged out here. The server could not be told: end the session in the settings of another device.",
     done: "Logged out.",
   },
@@ -165,7 +180,8 @@ export const texts = {
   reauthenticate: {
     title: "Log in again",
     ended: "Your session has ended. What you changed is kept on this device and is sent after you have logged in.",
-    changed: "The password was changed on another device. Enter the new one. What you changed here is kept, and is sent afterwards.",
+    changed:
+      "The password was changed on another device. Enter the new one. What you changed here is kept, and is sent afterwards.",
   },
 
   shell: {
@@ -194,24 +210,35 @@ export const texts = {
     offline: "Offline",
     stopped: "Not syncing",
     first: (done: number, total: number | undefined) =>
-      total === undefined ? `Fetching your data: ${done.toLocaleString("en")}` : `Fetching your data: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}`,
+      total === undefined
+        ? `Fetching your data: ${done.toLocaleString("en")}`
+        : `Fetching your data: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}`,
     now: "Sync now",
-    renamed: (wanted: string, name: string) => `Another device has a vault “${wanted}” already: the one that was made here is called “${name}”.`,
-    refused: (count: number) => `${counted(count, "change was not accepted by the server, and stays", "changes were not accepted by the server, and stay")} on this device: see “Not sent”.`,
+    renamed: (wanted: string, name: string) =>
+      `Another device has a vault “${wanted}” already: the one that was made here is called “${name}”.`,
+    refused: (count: number) =>
+      `${counted(count, "change was not accepted by the server, and stays", "changes were not accepted by the server, and stay")} on this device: see “Not sent”.`,
   },
 
   /** What keeps this device from syncing. */
   syncProblems: {
     offline: "The server cannot be reached. You can go on: what you change is kept on this device, and is sent later.",
     busy: "The server asks to wait, or has a fault. What you change is kept on this device, and is sent later.",
-    wrongServer: "Something else than strongroom answers at this address, perhaps a log-in page of this network. What you change is kept on this device.",
-    ended: "Your session has ended. What you change is kept on this device, and is sent after you have logged in again.",
-    password: "The server does not accept this password any more: it was changed on another device, or the account was deleted.",
+    wrongServer:
+      "Something else than strongroom answers at this address, perhaps a log-in page of this network. What you change is kept on this device.",
+    ended:
+      "Your session has ended. What you change is kept on this device, and is sent after you have logged in again.",
+    password:
+      "The server does not accept this password any more: it was changed on another device, or the account was deleted.",
     disabled: "The operator has disabled this account. Nothing of it is lost. Ask the operator of this server.",
-    older: "The server is of an older release than this app, and cannot sync with it. What you change is kept on this device, and is sent after the operator has updated the server.",
+    older:
+      "The server is of an older release than this app, and cannot sync with it. What you change is kept on this device, and is sent after the operator has updated the server.",
     old: "The account uses something that this app does not know. Reload the page, or ask the operator to update the server.",
     other: "Something went wrong while syncing. What you change is kept on this device.",
-    rolledBack: "", credentialsRolledBack: "", tampered: "", weak: "",
+    rolledBack: "",
+    credentialsRolledBack: "",
+    tampered: "",
+    weak: "",
     enterPassword: "Log in again",
     nothingOverwritten: "Nothing on this device was overwritten, and nothing more is sent or fetched.",
     /** Above the sentence of the client, which speaks to programmers too. */
@@ -247,8 +274,15 @@ export const texts = {
     unnamedFolder: "Folder without a name",
     noType: "Unknown type",
     types: {
-      login: "Login", note: "Note", card: "Card", identity: "Identity", secret: "Secret", "ssh-key": "SSH key", totp: "One-time code",
-      "api-credential": "API credential", file: "File",
+      login: "Login",
+      note: "Note",
+      card: "Card",
+      identity: "Identity",
+      secret: "Secret",
+      "ssh-key": "SSH key",
+      totp: "One-time code",
+      "api-credential": "API credential",
+      file: "File",
     },
     list: (count: number) => `Items, ${count.toLocaleString("en")}`,
     search: "Search",
@@ -259,13 +293,15 @@ export const texts = {
     orders: { title: "By title", newest: "Changed last", oldest: "Changed first" },
     place: "Vaults and folders",
     opening: "Opening your vaults…",
-    unreadable: "A vault cannot be read on this device. Its data here is damaged: log out and in again to fetch it anew. Look at “Not sent” first: what is there would be lost.",
+    unreadable:
+      "A vault cannot be read on this device. Its data here is damaged: log out and in again to fetch it anew. Look at “Not sent” first: what is there would be lost.",
     noItems: "Nothing is here yet",
     noItemsHint: "Make the first item, or bring your passwords from another program.",
     noVault: "There is no vault yet",
     noVaultHint: "A vault holds items. Make one to begin.",
     nothingFound: "Nothing found",
-    nothingFoundHint: "Every word must occur in a title, a name, an address, a tag or the notes. Secrets are not searched.",
+    nothingFoundHint:
+      "Every word must occur in a title, a name, an address, a tag or the notes. Secrets are not searched.",
     clearSearch: "Show everything",
     noneOpen: "Choose an item to see it here",
     gone: "This item is not here",
@@ -286,7 +322,6 @@ export const texts = {
     renameFolder: "Rename the folder",
     removeFolder: "Remove the folder",
   },
-
 };
 
 /** Texts of views that are loaded when they are first shown: `texts/lazyTexts.ts` gives them apart from the others. */
@@ -387,14 +422,17 @@ export const moreTexts = {
     density: "Rows",
     densities: { dense: "Dense", roomy: "Roomy" },
     lock: "Lock",
-    lockHint: "Locking deletes the keys from this browser. Everything stays encrypted on this device, and the password opens it again.",
-    lockAfter: (minutes: number) => (minutes === 0 ? "When the last tab is closed" : `After ${counted(minutes, "minute", "minutes")} without input`),
+    lockHint:
+      "Locking deletes the keys from this browser. Everything stays encrypted on this device, and the password opens it again.",
+    lockAfter: (minutes: number) =>
+      minutes === 0 ? "When the last tab is closed" : `After ${counted(minutes, "minute", "minutes")} without input`,
   },
 
   password: {
     what: "The password opens your account. It never leaves your devices, and nobody can reset it.",
     change: "Change the password",
-    changeWhy: "All other sessions end. Nothing is encrypted anew: if somebody may have had your keys, make new ones under “New keys”.",
+    changeWhy:
+      "All other sessions end. Nothing is encrypted anew: if somebody may have had your keys, make new ones under “New keys”.",
     submit: "Change it",
     changed: "The password was changed. All other sessions have ended.",
     restored: "The server was restored from a backup",
@@ -406,7 +444,8 @@ export const moreTexts = {
     makeAnew: "Make a new recovery key",
     makeWhy: "The key is shown once, so that you can print it. An earlier one opens nothing any more.",
     removeKey: "Remove the recovery key",
-    removeWhy: "From now on it does not open the account. Without a recovery key, a lost password means that everything is lost.",
+    removeWhy:
+      "From now on it does not open the account. Without a recovery key, a lost password means that everything is lost.",
     keyMade: "The new recovery key is in force.",
     keyRemoved: "The recovery key was removed.",
   },
@@ -447,7 +486,8 @@ export const moreTexts = {
   passkeys: {
     what: "A passkey logs in without typing, and is a second factor. If it can, it also opens your keys, so that one touch unlocks.",
     add: "Add a passkey",
-    addWhy: "Your browser or your security key makes it. From now on a log-in with the password asks for a second factor.",
+    addWhy:
+      "Your browser or your security key makes it. From now on a log-in with the password asks for a second factor.",
     name: "Name",
     nameHint: "The server can read it.",
     nameMissing: "Give the passkey a name.",
@@ -466,7 +506,11 @@ export const moreTexts = {
       lock: "It still logs in, and asks for the password. Whoever has had the keys by it still has them.",
       delete: "It does not log in any more. If it is lost, make new keys too.",
     },
-    done: { unlock: "The passkey unlocks now.", lock: "The passkey does not unlock any more.", delete: "The passkey was deleted." },
+    done: {
+      unlock: "The passkey unlocks now.",
+      lock: "The passkey does not unlock any more.",
+      delete: "The passkey was deleted.",
+    },
   },
 
   devices: {
@@ -476,7 +520,8 @@ export const moreTexts = {
     used: "Last used",
     end: "End",
     endTitle: "End this session?",
-    endWhy: "The device must log in again. What it has stored stays on it, encrypted: if it is lost, make new keys too.",
+    endWhy:
+      "The device must log in again. What it has stored stays on it, encrypted: if it is lost, make new keys too.",
     ended: "The session has ended.",
   },
 
@@ -509,7 +554,8 @@ export const moreTexts = {
     readyTitle: "The token is ready",
     ready: "It is shown only now. Give it to the program, and keep it nowhere else.",
     token: "Token",
-    scope: (can: string, where: string, isPart: boolean) => `May ${can} in ${where}${isPart ? ", one collection of it" : ""}`,
+    scope: (can: string, where: string, isPart: boolean) =>
+      `May ${can} in ${where}${isPart ? ", one collection of it" : ""}`,
     everything: "the whole account, encrypted: it has no keys",
     inVault: (name: string) => `the vault “${name}”`,
     goneVault: "a vault that is gone",
@@ -518,7 +564,8 @@ export const moreTexts = {
     expires: "expires",
     revoke: "Revoke",
     revokeTitle: "Revoke this token?",
-    revokeWhy: "It stops working at once. Whoever had it may have kept the key of what it opened: “New keys” protects what is written from then on.",
+    revokeWhy:
+      "It stops working at once. Whoever had it may have kept the key of what it opened: “New keys” protects what is written from then on.",
     revoked: "The token was revoked.",
   },
 
@@ -566,7 +613,13 @@ export const moreTexts = {
     full: "It is full. Delete something, empty the trash, or ask the operator for more.",
     what: "As the server counts it: what it stores is encrypted and padded, and is larger than what you see.",
     bytes: (count: number) =>
-      count < 1000 ? `${count} bytes` : count < 1e6 ? `${(count / 1000).toFixed(1)} kB` : count < 1e9 ? `${(count / 1e6).toFixed(1)} MB` : `${(count / 1e9).toFixed(2)} GB`,
+      count < 1000
+        ? `${count} bytes`
+        : count < 1e6
+          ? `${(count / 1000).toFixed(1)} kB`
+          : count < 1e9
+            ? `${(count / 1e6).toFixed(1)} MB`
+            : `${(count / 1e9).toFixed(2)} GB`,
   },
 
   rotation: {
@@ -578,14 +631,16 @@ export const moreTexts = {
     newPasswordWhy: "Needed if somebody may know the password, or has had a device.",
     goOn: "Finish an interrupted one",
     goOnWhy: "If it was interrupted, what is left can be done from any device.",
-    progress: (done: number, total: number) => (total ? `Encrypted anew: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}` : "Making new keys…"),
+    progress: (done: number, total: number) =>
+      total ? `Encrypted anew: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}` : "Making new keys…",
     done: "Everything is under new keys.",
     newKey: "The earlier recovery key opens nothing any more. This is the new one.",
   },
 
   transfer: {
     in: "Import items",
-    inWhat: "The file stays in this browser: it is read and encrypted here. Nothing is written before you have seen what would come.",
+    inWhat:
+      "The file stays in this browser: it is read and encrypted here. Nothing is written before you have seen what would come.",
     choose: "Choose a file",
     format: "Format",
     into: "Into the vault",
@@ -594,14 +649,24 @@ export const moreTexts = {
     wouldCome: (count: number) => `${counted(count, "new item", "new items")} would come`,
     count: (count: number, type: string) => `${count.toLocaleString("en")} × ${type}`,
     types: {
-      login: "login", note: "note", card: "card", identity: "identity", secret: "secret", "ssh-key": "SSH key", totp: "one-time code",
-      "api-credential": "API credential", file: "file",
+      login: "login",
+      note: "note",
+      card: "card",
+      identity: "identity",
+      secret: "secret",
+      "ssh-key": "SSH key",
+      totp: "one-time code",
+      "api-credential": "API credential",
+      file: "file",
     },
     known: (count: number) => `${counted(count, "item is", "items are")} here already.`,
     problems: (count: number) => `${counted(count, "problem", "problems")}: what cannot be taken over`,
     take: (count: number) => `Import ${counted(count, "item", "items")}`,
     taken: (count: number) => `${counted(count, "item was", "items were")} imported.`,
-    progress: (done: number, total: number | undefined) => (total === undefined ? `Read: ${done.toLocaleString("en")}` : `${done.toLocaleString("en")} of ${total.toLocaleString("en")}`),
+    progress: (done: number, total: number | undefined) =>
+      total === undefined
+        ? `Read: ${done.toLocaleString("en")}`
+        : `${done.toLocaleString("en")} of ${total.toLocaleString("en")}`,
     out: "Export items",
     outWhat: "All items as a file that other password managers read.",
     which: "What",
@@ -624,7 +689,8 @@ export const moreTexts = {
 
   move: {
     what: "The whole account as one file: vaults, history and trash, encrypted as on the server and verified with your keys. Keep it as safe as a backup.",
-    pending: (count: number) => `${counted(count, "change is", "changes are")} not sent yet, and would not be in the file.`,
+    pending: (count: number) =>
+      `${counted(count, "change is", "changes are")} not sent yet, and would not be in the file.`,
     write: "Export the account",
     fileName: "strongroom-account.export",
     written: "The account was exported.",
@@ -636,7 +702,8 @@ export const moreTexts = {
       "Delete the account here, when you have looked at it there.",
     ],
     end: "The end of the account",
-    endWhat: "The account and everything in it are deleted from the server, at once and for good. Copies on other devices stay there until they are logged out.",
+    endWhat:
+      "The account and everything in it are deleted from the server, at once and for good. Copies on other devices stay there until they are logged out.",
     delete: "Delete the account",
     deleteWhy: "Nobody can undo this. Export the account first if you may need it.",
     typeEmail: "Type the email of the account to confirm",
@@ -646,7 +713,8 @@ export const moreTexts = {
   items: {
     undo: "Undo",
     undone: "Undone.",
-    undoneButFor: (count: number) => `${counted(count, "item was changed meanwhile, and stays as it is", "items were changed meanwhile, and stay as they are")}.`,
+    undoneButFor: (count: number) =>
+      `${counted(count, "item was changed meanwhile, and stays as it is", "items were changed meanwhile, and stay as they are")}.`,
     nothingToUndo: "There is nothing to undo.",
     deletedMany: (count: number) => `${counted(count, "item", "items")} moved to the trash.`,
     movedMany: (count: number) => `${counted(count, "item", "items")} moved.`,
@@ -658,25 +726,93 @@ export const moreTexts = {
     saved: "Saved.",
     created: "Item made.",
     vaultGone: "This vault is not on this device any more.",
-    changedElsewhere: "This was changed on another device meanwhile. Nothing was overwritten: look at it, and save again.",
+    changedElsewhere:
+      "This was changed on another device meanwhile. Nothing was overwritten: look at it, and save again.",
     unnamedField: "Field without a name",
     unnamedFile: "File without a name",
     members: {
-      username: "Username", password: "Password", totp: "Secret of the code", code: "One-time code", number: "Number", fullName: "Full name", cardType: "Kind of card",
-      expiryDate: "Expires", verificationNumber: "Security code", pin: "PIN", validFrom: "Valid from", value: "Value", privateKey: "Private key",
-      publicKey: "Public key", keyType: "Kind of key", fingerprint: "Fingerprint", keyComment: "Comment", creationDate: "Made on",
-      keyGenerationSource: "Made by", key: "Key", url: "Address", urls: "Address", notes: "Notes", subtitle: "Second line", title: "Title", tags: "Tag",
-      folders: "Folder", favorite: "Favourite", type: "Type", fields: "Fields", files: "Files", credentials: "Credentials", apps: "App", source: "Source",
-      creationAt: "Made elsewhere at", modifiedAt: "Changed elsewhere at", file: "File",
-      given: "Given name", givenInformal: "Called", given2: "Second given name", surnamePrefix: "Prefix of the surname", surname: "Surname",
-      surname2: "Second surname", generation: "Generation", streetAddress: "Street", postalCode: "Postal code", city: "City", territory: "State or province",
-      country: "Country", tel: "Telephone", issuingCountry: "Issued by country", documentNumber: "Number of the document",
-      identificationNumber: "Identification number", nationality: "Nationality", birthDate: "Born on", birthPlace: "Born in", sex: "Sex", issueDate: "Issued on",
-      issuingAuthority: "Issued by", passportType: "Kind of passport", passportNumber: "Number of the passport",
-      nationalIdentificationNumber: "National identification number", licenseNumber: "Number of the license", licenseClass: "Classes",
+      username: "Username",
+      password: "Password",
+      totp: "Secret of the code",
+      code: "One-time code",
+      number: "Number",
+      fullName: "Full name",
+      cardType: "Kind of card",
+      expiryDate: "Expires",
+      verificationNumber: "Security code",
+      pin: "PIN",
+      validFrom: "Valid from",
+      value: "Value",
+      privateKey: "Private key",
+      publicKey: "Public key",
+      keyType: "Kind of key",
+      fingerprint: "Fingerprint",
+      keyComment: "Comment",
+      creationDate: "Made on",
+      keyGenerationSource: "Made by",
+      key: "Key",
+      url: "Address",
+      urls: "Address",
+      notes: "Notes",
+      subtitle: "Second line",
+      title: "Title",
+      tags: "Tag",
+      folders: "Folder",
+      favorite: "Favourite",
+      type: "Type",
+      fields: "Fields",
+      files: "Files",
+      credentials: "Credentials",
+      apps: "App",
+      source: "Source",
+      creationAt: "Made elsewhere at",
+      modifiedAt: "Changed elsewhere at",
+      file: "File",
+      given: "Given name",
+      givenInformal: "Called",
+      given2: "Second given name",
+      surnamePrefix: "Prefix of the surname",
+      surname: "Surname",
+      surname2: "Second surname",
+      generation: "Generation",
+      streetAddress: "Street",
+      postalCode: "Postal code",
+      city: "City",
+      territory: "State or province",
+      country: "Country",
+      tel: "Telephone",
+      issuingCountry: "Issued by country",
+      documentNumber: "Number of the document",
+      identificationNumber: "Identification number",
+      nationality: "Nationality",
+      birthDate: "Born on",
+      birthPlace: "Born in",
+      sex: "Sex",
+      issueDate: "Issued on",
+      issuingAuthority: "Issued by",
+      passportType: "Kind of passport",
+      passportNumber: "Number of the passport",
+      nationalIdentificationNumber: "National identification number",
+      licenseNumber: "Number of the license",
+      licenseClass: "Classes",
     },
-    parts: { name: "Name", address: "Address", document: "Identity document", passport: "Passport", license: "Driver’s license", files: "File", credentials: "Credential" },
-    fieldTypes: { string: "Text", "concealed-string": "Secret", email: "Email", number: "Number", date: "Date", boolean: "Yes or no" },
+    parts: {
+      name: "Name",
+      address: "Address",
+      document: "Identity document",
+      passport: "Passport",
+      license: "Driver’s license",
+      files: "File",
+      credentials: "Credential",
+    },
+    fieldTypes: {
+      string: "Text",
+      "concealed-string": "Secret",
+      email: "Email",
+      number: "Number",
+      date: "Date",
+      boolean: "Yes or no",
+    },
     found: (count: number) => counted(count, "item", "items"),
     newOf: (type: string) => `New: ${type}`,
     edit: "Edit",
@@ -731,15 +867,18 @@ export const moreTexts = {
     moveUp: (name: string) => `Move ${name} up`,
     addFile: "Add files",
     filesTooLarge: (size: string, most: string) => `With these files the item would have ${size}. At most ${most} fit.`,
-    tooLarge: (size: string, most: string) => `The item has ${size}. At most ${most} fit: take a file or some text out.`,
+    tooLarge: (size: string, most: string) =>
+      `The item has ${size}. At most ${most} fit: take a file or some text out.`,
     sizeOf: (size: string, most: string) => `The item has ${size} of ${most}.`,
     discard: "Discard",
     discardTitle: "Discard your changes?",
     discardWhat: "What you typed here is not saved.",
     discarded: "Your changes are discarded.",
     deletedElsewhere: "This item was deleted on another device while you edit it. Nothing was overwritten.",
-    openChanged: "This was changed on another device while you edit it. Nothing was overwritten. This is what changed there:",
-    clashes: (count: number) => `${counted(count, "field was", "fields were")} changed on both sides; yours is taken there.`,
+    openChanged:
+      "This was changed on another device while you edit it. Nothing was overwritten. This is what changed there:",
+    clashes: (count: number) =>
+      `${counted(count, "field was", "fields were")} changed on both sides; yours is taken there.`,
     takeBoth: "Take both changes",
     takeTheirs: "Discard mine, take theirs",
     keepEditing: "Go on with mine",
@@ -761,10 +900,12 @@ export const moreTexts = {
     json: "JSON",
     bytes: (size: string) => `This document is not JSON: ${size} of another app.`,
     documentOf: (collection: string) => `A document of another app, in the collection ${collection}`,
-    jsonCare: "Another app wrote this document and expects its own shape. A change that it does not understand can break it there. The history keeps the version of before.",
+    jsonCare:
+      "Another app wrote this document and expects its own shape. A change that it does not understand can break it there. The history keeps the version of before.",
     jsonSure: "Change a document of another app?",
     invalidJson: (why: string) => `This is not valid JSON: ${why}`,
-    longNumber: (number: string) => `The number ${number} has more digits than this app can keep. Write it as a text, or change the document with the command line.`,
+    longNumber: (number: string) =>
+      `The number ${number} has more digits than this app can keep. Write it as a text, or change the document with the command line.`,
     working: (done: number, total: number) => `${done.toLocaleString("en")} of ${total.toLocaleString("en")}`,
     selected: (count: number) => `${count.toLocaleString("en")} selected`,
     selectedActions: "Actions on what is selected",
@@ -782,7 +923,8 @@ export const moreTexts = {
     newFolder: "New folder…",
     newFolderName: "Name of the new folder",
     newFolderHint: "A / divides folders inside each other.",
-    otherVaultHint: "In another vault an item begins anew: its history stays behind, in the trash of the vault that it leaves.",
+    otherVaultHint:
+      "In another vault an item begins anew: its history stays behind, in the trash of the vault that it leaves.",
     create: "Make",
     vaultName: "Name",
     vaultNameHint: "The name is encrypted; the server does not see it.",
@@ -793,7 +935,8 @@ export const moreTexts = {
       `The vault ${name} is deleted at once and for good, on the server and on all devices: ${counted(count, "document", "documents")}, all history and its trash. This cannot be undone.`,
     typeName: (name: string) => `Type the name of the vault: ${name}`,
     vaultDeleted: "The vault is deleted.",
-    removeFolderWhat: (name: string, count: number) => `Nothing in ${name} is deleted: ${counted(count, "item moves", "items move")} one folder up.`,
+    removeFolderWhat: (name: string, count: number) =>
+      `Nothing in ${name} is deleted: ${counted(count, "item moves", "items move")} one folder up.`,
   },
 
   time: {
@@ -823,16 +966,19 @@ export const moreTexts = {
     revived: "Restored.",
     purge: "Delete for good",
     purgeTitle: "Delete for good?",
-    purgeWhat: (title: string) => `${title} and its history are deleted from the server at once and for good. This cannot be undone.`,
+    purgeWhat: (title: string) =>
+      `${title} and its history are deleted from the server at once and for good. This cannot be undone.`,
     purged: "Deleted for good.",
     empty: "Empty the trash",
     emptyTitle: "Empty the trash?",
-    emptyWhat: (count: number) => `${counted(count, "document is", "documents are")} deleted from the server with all history, at once and for good. This cannot be undone.`,
+    emptyWhat: (count: number) =>
+      `${counted(count, "document is", "documents are")} deleted from the server with all history, at once and for good. This cannot be undone.`,
     emptied: (count: number) => `${counted(count, "document is", "documents are")} deleted for good.`,
     unsentDeletions: "Deletions that are not sent yet are not shown here.",
 
     conflicts: "Conflicts",
-    conflictsNote: "These were changed on this device and elsewhere before the two could sync. Both changes are kept until you decide.",
+    conflictsNote:
+      "These were changed on this device and elsewhere before the two could sync. Both changes are kept until you decide.",
     noConflicts: "There are no conflicts",
     base: "Before both",
     mine: "This device",
@@ -844,8 +990,10 @@ export const moreTexts = {
     keepBothOf: "Keep both",
     mergeFields: "Save the choice",
     choose: (field: string) => `Which one counts: ${field}`,
-    sameOnBoth: (count: number) => `${counted(count, "field was", "fields were")} changed on one side only: that change is taken.`,
-    oldServer: "The server was restored from a backup, or shows an older state than this device had seen. Look closely before you decide.",
+    sameOnBoth: (count: number) =>
+      `${counted(count, "field was", "fields were")} changed on one side only: that change is taken.`,
+    oldServer:
+      "The server was restored from a backup, or shows an older state than this device had seen. Look closely before you decide.",
     resolved: "Decided. The result is sent with the next sync.",
     moved: "It has changed meanwhile. Look again.",
     blobTitle: (vault: string) => `Settings of another app in the vault ${vault}`,
@@ -854,9 +1002,13 @@ export const moreTexts = {
     blobDiscard: "Take the server’s",
 
     waiting: "Not sent yet",
-    waitingNote: (count: number) => (count === 1 ? "One change is on this device only." : `${count.toLocaleString("en")} changes are on this device only.`),
+    waitingNote: (count: number) =>
+      count === 1
+        ? "One change is on this device only."
+        : `${count.toLocaleString("en")} changes are on this device only.`,
     allSent: "Everything is sent",
-    willSend: (count: number) => `${counted(count, "change is", "changes are")} sent as soon as the server can be reached.`,
+    willSend: (count: number) =>
+      `${counted(count, "change is", "changes are")} sent as soon as the server can be reached.`,
     refused: "Refused by the server",
     refusedTemporary: "Every sync tries again.",
     retry: "Try again",
@@ -880,11 +1032,13 @@ export const operatorTexts = {
   show: "Show",
   forget: "Forget the token",
   reading: "Reading…",
-  noContent: "This page shows figures of the server. It shows no content and no email: the server cannot decrypt what it stores.",
+  noContent:
+    "This page shows figures of the server. It shows no content and no email: the server cannot decrypt what it stores.",
   failures: {
     wrongToken: "This is not the metrics token of this server.",
     tooOften: "Too many wrong tokens came from this address. Wait a few minutes, then try again.",
-    notServed: "This server shows no metrics here. Set METRICS_TOKEN, and do not set METRICS_PORT, which moves the metrics to a port of their own.",
+    notServed:
+      "This server shows no metrics here. Set METRICS_TOKEN, and do not set METRICS_PORT, which moves the metrics to a port of their own.",
     unreachable: "The server does not respond. Check that it runs, then try again.",
   },
   ready: "The server is ready.",
@@ -920,7 +1074,8 @@ export const operatorTexts = {
   ago: (time: string) => `${time} ago`,
   backupsFailed: (count: string) => `${count} of the server's own backups failed since it started. Its log says why.`,
   noBackups: "This server makes no backups by itself: BACKUP_DIR is not set, or no backup is finished yet.",
-  hidden: (minutes: number) => `The token was forgotten, because this page was in the background for ${minutes} minutes.`,
+  hidden: (minutes: number) =>
+    `The token was forgotten, because this page was in the background for ${minutes} minutes.`,
   rhythm: "Read every 5 seconds; the plots show the last 10 minutes since this page was opened.",
   unknown: "–",
   course: (name: string, low: string, high: string) => `${name}, plotted: lowest ${low}, highest ${high}`,

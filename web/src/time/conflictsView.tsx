@@ -1,13 +1,31 @@
 // Conflicts: what was changed here and elsewhere, side by side with what both began from.
 import { DocumentConflict } from "@strongroom/client";
-import { type Clash, type Difference, differences, type FieldValue, fromStored, type Item, ITEMS, merge, toStored } from "@strongroom/client/items";
-import { type BlobConflict, type Conflict, keepBoth, keepMine, keepTheirs, merged, type Resolver } from "@strongroom/client/replica";
+import {
+  type Clash,
+  type Difference,
+  differences,
+  type FieldValue,
+  fromStored,
+  type Item,
+  ITEMS,
+  merge,
+  toStored,
+} from "@strongroom/client/items";
+import {
+  type BlobConflict,
+  type Conflict,
+  keepBoth,
+  keepMine,
+  keepTheirs,
+  merged,
+  type Resolver,
+} from "@strongroom/client/replica";
 import { useId, useMemo, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { EmptyState } from "../components/emptyState.js";
 import { Icon } from "../components/icon.js";
 import { IconButton } from "../components/iconButton.js";
-import { fieldLabel, valueOf } from "../items/differences.js";
+import { fieldLabel, fieldText } from "../items/differences.js";
 import { entryOf } from "../items/entries.js";
 import { tellFault } from "../items/faults.js";
 import { LongText, ShownText, useReveal } from "../items/fieldRow.js";
@@ -37,8 +55,12 @@ export function ConflictsView({ parts: [vault, uid] }: { parts: readonly string[
         </div>
       </header>
       {!conflicts.length && !blobConflicts.length && <EmptyState icon="check" title={moreTexts.time.noConflicts} />}
-      {ordered.map((conflict) => <ConflictCard key={`${conflict.uid} ${conflict.mine.proof} ${conflict.theirs.proof}`} conflict={conflict} />)}
-      {blobConflicts.map((conflict) => <BlobCard key={conflict.vault} conflict={conflict} />)}
+      {ordered.map((conflict) => (
+        <ConflictCard key={`${conflict.uid} ${conflict.mine.proof} ${conflict.theirs.proof}`} conflict={conflict} />
+      ))}
+      {blobConflicts.map((conflict) => (
+        <BlobCard key={conflict.vault} conflict={conflict} />
+      ))}
     </div>
   );
 }
@@ -61,7 +83,10 @@ function ConflictCard({ conflict }: { conflict: Conflict }) {
   const [isBusy, setBusy] = useState(false);
   const title = entryOf(mine.deleted ? theirs : mine).title || texts.items.untitled;
   const vault = known.find(({ uid }) => uid === conflict.vault)?.name ?? "";
-  const sides = useMemo(() => (collection === ITEMS && !mine.deleted && !theirs.deleted ? itemsOf(mine.raw, theirs.raw) : undefined), [mine, theirs]);
+  const sides = useMemo(
+    () => (collection === ITEMS && !mine.deleted && !theirs.deleted ? itemsOf(mine.raw, theirs.raw) : undefined),
+    [mine, theirs],
+  );
   const run = async (how: Resolver): Promise<void> => {
     setBusy(true);
     await decide(conflict, how);
@@ -70,26 +95,62 @@ function ConflictCard({ conflict }: { conflict: Conflict }) {
   return (
     <section class="conflict" aria-label={oneLine(title, 100)}>
       <header>
-        <h2><ShownText text={title} /></h2>
-        <p class="muted small"><ShownText text={oneLine(vault, 60)} /> · {moreTexts.time.mine}: {timeText(mine.updatedAt)} · {moreTexts.time.theirs}: {timeText(theirs.updatedAt)}</p>
+        <h2>
+          <ShownText text={title} />
+        </h2>
+        <p class="muted small">
+          <ShownText text={oneLine(vault, 60)} /> · {moreTexts.time.mine}: {timeText(mine.updatedAt)}
+          {" · "}
+          {moreTexts.time.theirs}: {timeText(theirs.updatedAt)}
+        </p>
       </header>
-      {needsManualResolution && <p class="notice warning"><Icon name="warning" />{moreTexts.time.oldServer}</p>}
+      {needsManualResolution && (
+        <p class="notice warning">
+          <Icon name="warning" />
+          {moreTexts.time.oldServer}
+        </p>
+      )}
       {sides ? (
-        <FieldChoice base={base && !base.deleted ? fromStored(base.raw) : undefined} {...sides} isBusy={isBusy} onSave={(item) => void run(() => merged(toStored(item)))} />
+        <FieldChoice
+          base={base && !base.deleted ? fromStored(base.raw) : undefined}
+          {...sides}
+          isBusy={isBusy}
+          onSave={(item) => void run(() => merged(toStored(item)))}
+        />
       ) : (
         <div class="sides three">
-          {([["base", base], ["mine", mine], ["theirs", theirs]] as const).map(([name, document]) => (
+          {(
+            [
+              ["base", base],
+              ["mine", mine],
+              ["theirs", theirs],
+            ] as const
+          ).map(([name, document]) => (
             <div key={name}>
               <h3>{moreTexts.time[name]}</h3>
-              {!document ? <p class="muted">{moreTexts.time.unknownBase}</p> : document.deleted ? <p class="muted">{moreTexts.time.isDeleted}</p> : <SideValue raw={document.raw} isItem={collection === ITEMS} />}
+              {!document ? (
+                <p class="muted">{moreTexts.time.unknownBase}</p>
+              ) : document.deleted ? (
+                <p class="muted">{moreTexts.time.isDeleted}</p>
+              ) : (
+                <SideValue raw={document.raw} isItem={collection === ITEMS} />
+              )}
             </div>
           ))}
         </div>
       )}
       <div class="row">
-        <Button isDisabled={isBusy} onClick={() => void run(keepMine)}>{moreTexts.time.keepMine}</Button>
-        <Button isDisabled={isBusy} onClick={() => void run(keepTheirs)}>{moreTexts.time.keepTheirs}</Button>
-        {!mine.deleted && <Button isDisabled={isBusy} onClick={() => void run(keepBoth)}>{moreTexts.time.keepBothOf}</Button>}
+        <Button isDisabled={isBusy} onClick={() => void run(keepMine)}>
+          {moreTexts.time.keepMine}
+        </Button>
+        <Button isDisabled={isBusy} onClick={() => void run(keepTheirs)}>
+          {moreTexts.time.keepTheirs}
+        </Button>
+        {!mine.deleted && (
+          <Button isDisabled={isBusy} onClick={() => void run(keepBoth)}>
+            {moreTexts.time.keepBothOf}
+          </Button>
+        )}
       </div>
     </section>
   );
@@ -99,7 +160,9 @@ function ConflictCard({ conflict }: { conflict: Conflict }) {
 function itemsOf(one: unknown, other: unknown): { mine: Item; theirs: Item } | undefined {
   const [mine, theirs] = [fromStored(one), fromStored(other)];
   const isSameType = typeNameOf(mine) === typeNameOf(theirs);
-  return isSameType && !("problem" in mine && mine.problem) && !("problem" in theirs && theirs.problem) ? { mine, theirs } : undefined;
+  return isSameType && !("problem" in mine && mine.problem) && !("problem" in theirs && theirs.problem)
+    ? { mine, theirs }
+    : undefined;
 }
 
 const typeNameOf = (item: Item): string => (item.type === "" ? item.typeName : item.type);
@@ -110,8 +173,12 @@ function SideValue({ raw, isItem }: { raw: unknown; isItem: boolean }) {
   if (!isItem) return <Json value={raw} />;
   return (
     <>
-      <p><ShownText text={oneLine(fromStored(raw).title ?? "") || texts.items.untitled} /></p>
-      <Button kind="plain" icon={isShown ? "eyeOff" : "eye"} onClick={() => setShown(!isShown)}>{isShown ? moreTexts.items.hide(moreTexts.items.json) : moreTexts.items.reveal(moreTexts.items.json)}</Button>
+      <p>
+        <ShownText text={oneLine(fromStored(raw).title ?? "") || texts.items.untitled} />
+      </p>
+      <Button kind="plain" icon={isShown ? "eyeOff" : "eye"} onClick={() => setShown(!isShown)}>
+        {isShown ? moreTexts.items.hide(moreTexts.items.json) : moreTexts.items.reveal(moreTexts.items.json)}
+      </Button>
       {isShown && <Json value={raw} />}
     </>
   );
@@ -141,14 +208,22 @@ function FieldChoice({ base, mine, theirs, isBusy, onSave }: FieldChoiceProps) {
         <table class="differences three">
           <thead>
             <tr>
-              <th scope="col">{moreTexts.time.field}</th><th scope="col">{moreTexts.time.base}</th><th scope="col">{moreTexts.time.mine}</th><th scope="col">{moreTexts.time.theirs}</th><td />
+              <th scope="col">{moreTexts.time.field}</th>
+              <th scope="col">{moreTexts.time.base}</th>
+              <th scope="col">{moreTexts.time.mine}</th>
+              <th scope="col">{moreTexts.time.theirs}</th>
+              <td />
             </tr>
           </thead>
           <tbody>
             {differing.map((one) => {
               const clash = clashOf(one);
               const was = clash ? clash.base : changedHere.has(one.key) ? one.after : one.before;
-              const side: Side = clash ? (chosen.get(one.key) ?? "mine") : changedHere.has(one.key) || !base ? "mine" : "theirs";
+              const side: Side = clash
+                ? (chosen.get(one.key) ?? "mine")
+                : changedHere.has(one.key) || !base
+                  ? "mine"
+                  : "theirs";
               return (
                 <ChoiceLine
                   key={one.key}
@@ -164,7 +239,11 @@ function FieldChoice({ base, mine, theirs, isBusy, onSave }: FieldChoiceProps) {
         </table>
       </div>
       {sure > 0 && <p class="muted small">{moreTexts.time.sameOnBoth(sure)}</p>}
-      <div class="row"><Button kind="primary" isBusy={isBusy} onClick={save}>{moreTexts.time.mergeFields}</Button></div>
+      <div class="row">
+        <Button kind="primary" isBusy={isBusy} onClick={save}>
+          {moreTexts.time.mergeFields}
+        </Button>
+      </div>
     </>
   );
 }
@@ -189,22 +268,42 @@ function ChoiceLine({ group, difference, base, side, onChoose }: ChoiceLineProps
     <td class={side === name ? "chosen" : ""} data-side={moreTexts.time[name]}>
       {onChoose ? (
         <label class="choice">
-          <input type="radio" name={group} checked={side === name} aria-label={`${moreTexts.time.choose(label)}: ${moreTexts.time[name]}`} onChange={() => onChoose(name)} />
+          <input
+            type="radio"
+            name={group}
+            checked={side === name}
+            aria-label={`${moreTexts.time.choose(label)}: ${moreTexts.time[name]}`}
+            onChange={() => onChoose(name)}
+          />
           <Value field={field} isHidden={isHidden && !isShown} />
         </label>
       ) : (
-        <span class="choice">{side === name && <Icon name="check" />}<Value field={field} isHidden={isHidden && !isShown} /></span>
+        <span class="choice">
+          {side === name && <Icon name="check" />}
+          <Value field={field} isHidden={isHidden && !isShown} />
+        </span>
       )}
     </td>
   );
   return (
     <tr>
-      <th scope="row"><ShownText text={label} /></th>
-      <td data-side={moreTexts.time.base}><Value field={base} isHidden={isHidden && !isShown} /></td>
+      <th scope="row">
+        <ShownText text={label} />
+      </th>
+      <td data-side={moreTexts.time.base}>
+        <Value field={base} isHidden={isHidden && !isShown} />
+      </td>
       {cell("mine", mine)}
       {cell("theirs", theirs)}
       <td class="fieldActions">
-        {isHidden && <IconButton icon={isShown ? "eyeOff" : "eye"} label={isShown ? moreTexts.items.hide(label) : moreTexts.items.reveal(label)} isPressed={isShown} onClick={() => setShown(!isShown)} />}
+        {isHidden && (
+          <IconButton
+            icon={isShown ? "eyeOff" : "eye"}
+            label={isShown ? moreTexts.items.hide(label) : moreTexts.items.reveal(label)}
+            isPressed={isShown}
+            onClick={() => setShown(!isShown)}
+          />
+        )}
       </td>
     </tr>
   );
@@ -213,7 +312,11 @@ function ChoiceLine({ group, difference, base, side, onChoose }: ChoiceLineProps
 function Value({ field, isHidden }: { field: FieldValue | undefined; isHidden: boolean }) {
   if (!field) return <span class="muted">{moreTexts.time.absent}</span>;
   if (isHidden) return <span class="mask">••••••</span>;
-  return <span class={field.concealed ? "mono" : ""}><LongText text={valueOf(field)} most={300} /></span>;
+  return (
+    <span class={field.concealed ? "mono" : ""}>
+      <LongText text={fieldText(field)} most={300} />
+    </span>
+  );
 }
 
 /** The one value of a vault that a restored server has gone on without. */
@@ -237,14 +340,31 @@ function BlobCard({ conflict }: { conflict: BlobConflict }) {
   };
   return (
     <section class="conflict">
-      <header><h2>{moreTexts.time.blobTitle(oneLine(name, 60))}</h2><p class="muted small">{moreTexts.time.blobWhat}</p></header>
+      <header>
+        <h2>{moreTexts.time.blobTitle(oneLine(name, 60))}</h2>
+        <p class="muted small">{moreTexts.time.blobWhat}</p>
+      </header>
       <div class="sides">
-        <div><h3>{moreTexts.time.mine}</h3><Json value={conflict.mine} /></div>
-        <div><h3>{moreTexts.time.theirs}</h3>{conflict.theirs === undefined ? <p class="muted">{moreTexts.time.absent}</p> : <Json value={conflict.theirs} />}</div>
+        <div>
+          <h3>{moreTexts.time.mine}</h3>
+          <Json value={conflict.mine} />
+        </div>
+        <div>
+          <h3>{moreTexts.time.theirs}</h3>
+          {conflict.theirs === undefined ? (
+            <p class="muted">{moreTexts.time.absent}</p>
+          ) : (
+            <Json value={conflict.theirs} />
+          )}
+        </div>
       </div>
       <div class="row">
-        <Button isDisabled={isBusy} onClick={() => void run(true)}>{moreTexts.time.blobKeep}</Button>
-        <Button isDisabled={isBusy} onClick={() => void run(false)}>{moreTexts.time.blobDiscard}</Button>
+        <Button isDisabled={isBusy} onClick={() => void run(true)}>
+          {moreTexts.time.blobKeep}
+        </Button>
+        <Button isDisabled={isBusy} onClick={() => void run(false)}>
+          {moreTexts.time.blobDiscard}
+        </Button>
       </div>
     </section>
   );

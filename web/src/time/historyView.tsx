@@ -38,7 +38,8 @@ export function HistoryView({ entry }: { entry: Entry }) {
       setFault(changeSentence(met) ?? texts.common.notLoaded);
     }
   };
-  const choose = (version: number): Promise<void> => attempt(async () => setChosen(await (await there()).getVersion(document.uid, version)));
+  const choose = (version: number): Promise<void> =>
+    attempt(async () => setChosen(await (await there()).getVersion(document.uid, version)));
   useEffect(() => {
     void attempt(async () => {
       const found = await (await there()).history(document.uid);
@@ -61,22 +62,47 @@ export function HistoryView({ entry }: { entry: Entry }) {
   return (
     <article class="itemView">
       <header class="itemHead">
-        <a class="backLink always" href={hrefOf("items", document.vault, document.uid)}><Icon name="back" />{texts.common.back}</a>
-        <h1>{moreTexts.time.history}: <ShownText text={entry.title || texts.items.untitled} /></h1>
+        <a class="backLink always" href={hrefOf("items", document.vault, document.uid)}>
+          <Icon name="back" />
+          {texts.common.back}
+        </a>
+        <h1>
+          {moreTexts.time.history}: <ShownText text={entry.title || texts.items.untitled} />
+        </h1>
         <p class="muted small">{moreTexts.time.historyNote}</p>
       </header>
-      {fault && <p class="notice warning" role="alert"><Icon name="warning" />{fault}</p>}
+      {fault && (
+        <p class="notice warning" role="alert">
+          <Icon name="warning" />
+          {fault}
+        </p>
+      )}
       {!versions && !fault && <Waiting label={texts.common.loading} />}
       {versions && !versions.length && <EmptyState icon="history" title={moreTexts.time.noHistory} />}
       {versions && versions.length > 0 && (
         <ol class="versions" aria-label={moreTexts.time.history}>
-          <li class="versionNow"><span>{moreTexts.time.now}</span><span class="muted">{timeText(document.updatedAt)}</span></li>
+          <li class="versionNow">
+            <span>{moreTexts.time.now}</span>
+            <span class="muted">{timeText(document.updatedAt)}</span>
+          </li>
           {versions.map((one) => (
             <li key={one.version}>
-              <button type="button" aria-pressed={chosen?.version === one.version} onClick={() => void choose(one.version)}>
-                <span>{moreTexts.time.versionOf(one.version)}{one.deleted && ` (${moreTexts.time.wasDeleted})`}</span>
+              <button
+                type="button"
+                aria-pressed={chosen?.version === one.version}
+                onClick={() => void choose(one.version)}
+              >
+                <span>
+                  {moreTexts.time.versionOf(one.version)}
+                  {one.deleted && ` (${moreTexts.time.wasDeleted})`}
+                </span>
                 <span class="muted">{timeText(one.updatedAt)}</span>
-                {one.gap && <span title={moreTexts.time.notShown}><Icon name="warning" /><span class="visuallyHidden">{moreTexts.time.notShown}</span></span>}
+                {one.gap && (
+                  <span title={moreTexts.time.notShown}>
+                    <Icon name="warning" />
+                    <span class="visuallyHidden">{moreTexts.time.notShown}</span>
+                  </span>
+                )}
               </button>
             </li>
           ))}
@@ -86,14 +112,24 @@ export function HistoryView({ entry }: { entry: Entry }) {
         <section class="itemSection">
           <div class="row spread">
             <h2>{moreTexts.time.compared(chosen.version)}</h2>
-            {!chosen.purged && <Button icon="undo" kind="primary" isBusy={isBusy} onClick={() => void restore()}>{moreTexts.time.restore}</Button>}
+            {!chosen.purged && (
+              <Button icon="undo" kind="primary" isBusy={isBusy} onClick={() => void restore()}>
+                {moreTexts.time.restore}
+              </Button>
+            )}
           </div>
           {entry.item ? (
             <Differences found={differences(fromStored(chosen.raw), entry.item)} />
           ) : (
             <div class="sides">
-              <div><h3>{moreTexts.time.versionOf(chosen.version)}</h3><Json value={chosen.raw} /></div>
-              <div><h3>{moreTexts.time.now}</h3><Json value={document.raw} /></div>
+              <div>
+                <h3>{moreTexts.time.versionOf(chosen.version)}</h3>
+                <Json value={chosen.raw} />
+              </div>
+              <div>
+                <h3>{moreTexts.time.now}</h3>
+                <Json value={document.raw} />
+              </div>
             </div>
           )}
         </section>

@@ -45,7 +45,8 @@ export function TrashView(_: { parts: readonly string[] }) {
     }
   };
   useEffect(() => void read(), [syncedAt]);
-  const collection = async ({ vault, collection: name }: Document) => (await vaultByUid(client, { uid: vault, name: nameOf(vault) })).collection(name);
+  const collection = async ({ vault, collection: name }: Document) =>
+    (await vaultByUid(client, { uid: vault, name: nameOf(vault) })).collection(name);
   const attempt = async (task: () => Promise<void>): Promise<void> => {
     setBusy(true);
     try {
@@ -73,7 +74,8 @@ export function TrashView(_: { parts: readonly string[] }) {
       let count = 0;
       let fault: unknown;
       const opened = new Map<string, Awaited<ReturnType<typeof collection>>>();
-      for (const document of found ?? []) { // those that are listed: what was deleted since stays
+      for (const document of found ?? []) {
+        // those that are listed: what was deleted since stays
         try {
           const place = `${document.vault} ${document.collection}`;
           const inside = opened.get(place) ?? (await collection(document));
@@ -97,26 +99,58 @@ export function TrashView(_: { parts: readonly string[] }) {
           <p class="muted">{moreTexts.time.trashNote}</p>
           {pending > 0 && <p class="muted small">{moreTexts.time.unsentDeletions}</p>}
         </div>
-        {found && found.length > 0 && <Button icon="trash" onClick={() => setAsked("all")}>{moreTexts.time.empty}</Button>}
+        {found && found.length > 0 && (
+          <Button icon="trash" onClick={() => setAsked("all")}>
+            {moreTexts.time.empty}
+          </Button>
+        )}
       </header>
-      {fault && <p class="notice warning" role="alert"><Icon name="warning" />{fault}</p>}
+      {fault && (
+        <p class="notice warning" role="alert">
+          <Icon name="warning" />
+          {fault}
+        </p>
+      )}
       {!found && !fault && <Waiting label={texts.common.loading} />}
       {found && !found.length && <EmptyState icon="trash" title={moreTexts.time.trashEmpty} />}
       {found && found.length > 0 && (
         <ul class="lines" aria-label={moreTexts.time.trash}>
           {found.slice(0, shown).map((document) => (
-            <Line key={document.uid} entry={entryOf(document)} vault={nameOf(document.vault)} isBusy={isBusy} onRevive={() => void revive(document)} onPurge={() => setAsked(document)} />
+            <Line
+              key={document.uid}
+              entry={entryOf(document)}
+              vault={nameOf(document.vault)}
+              isBusy={isBusy}
+              onRevive={() => void revive(document)}
+              onPurge={() => setAsked(document)}
+            />
           ))}
         </ul>
       )}
-      {found && found.length > shown && <Button onClick={() => setShown(shown + PAGE)}>{moreTexts.items.showMore(found.length - shown)}</Button>}
+      {found && found.length > shown && (
+        <Button onClick={() => setShown(shown + PAGE)}>{moreTexts.items.showMore(found.length - shown)}</Button>
+      )}
       {asked === "all" && (
-        <Confirm title={moreTexts.time.emptyTitle} action={moreTexts.time.empty} isDanger isBusy={isBusy} onConfirm={() => void empty()} onClose={() => setAsked(undefined)}>
+        <Confirm
+          title={moreTexts.time.emptyTitle}
+          action={moreTexts.time.empty}
+          isDanger
+          isBusy={isBusy}
+          onConfirm={() => void empty()}
+          onClose={() => setAsked(undefined)}
+        >
           <p>{moreTexts.time.emptyWhat(found?.length ?? 0)}</p>
         </Confirm>
       )}
       {asked && asked !== "all" && (
-        <Confirm title={moreTexts.time.purgeTitle} action={moreTexts.time.purge} isDanger isBusy={isBusy} onConfirm={() => void purge(asked)} onClose={() => setAsked(undefined)}>
+        <Confirm
+          title={moreTexts.time.purgeTitle}
+          action={moreTexts.time.purge}
+          isDanger
+          isBusy={isBusy}
+          onConfirm={() => void purge(asked)}
+          onClose={() => setAsked(undefined)}
+        >
           <p>{moreTexts.time.purgeWhat(entryOf(asked).title || texts.items.untitled)}</p>
         </Confirm>
       )}
@@ -136,13 +170,26 @@ function Line({ entry, vault, isBusy, onRevive, onPurge }: LineProps) {
   const title = entry.title || texts.items.untitled;
   return (
     <li class="line">
-      <span class="rowMark"><Icon name={typeIcon(entry.type)} /></span>
-      <span class="rowText">
-        <span class="rowTitle"><ShownText text={title} /></span>
-        <span class="rowMore"><ShownText text={oneLine(vault, 60)} /> · {moreTexts.time.deletedAt(timeText(entry.document.updatedAt))}</span>
+      <span class="rowMark">
+        <Icon name={typeIcon(entry.type)} />
       </span>
-      <Button icon="undo" isDisabled={isBusy} onClick={onRevive}>{moreTexts.time.revive}</Button>
-      <IconButton icon="trash" label={`${moreTexts.time.purge}: ${oneLine(title, 60)}`} isDisabled={isBusy} onClick={onPurge} />
+      <span class="rowText">
+        <span class="rowTitle">
+          <ShownText text={title} />
+        </span>
+        <span class="rowMore">
+          <ShownText text={oneLine(vault, 60)} /> · {moreTexts.time.deletedAt(timeText(entry.document.updatedAt))}
+        </span>
+      </span>
+      <Button icon="undo" isDisabled={isBusy} onClick={onRevive}>
+        {moreTexts.time.revive}
+      </Button>
+      <IconButton
+        icon="trash"
+        label={`${moreTexts.time.purge}: ${oneLine(title, 60)}`}
+        isDisabled={isBusy}
+        onClick={onPurge}
+      />
     </li>
   );
 }

@@ -32,10 +32,16 @@ export function WaitingView(_: { parts: readonly string[] }) {
   const state = useStore(replica.state);
   useEffect(() => {
     let isOver = false;
-    replica.queued().then((found) => !isOver && setQueued(found), () => undefined);
-    return () => void (isOver = true);
+    replica.queued().then(
+      (found) => !isOver && setQueued(found),
+      () => undefined,
+    );
+    return () => {
+      isOver = true;
+    };
   }, [state, refused]);
-  const isHeld = ({ vault, uid }: Document): boolean => [...refused, ...conflicts].some((one) => one.vault === vault && one.uid === uid);
+  const isHeld = ({ vault, uid }: Document): boolean =>
+    [...refused, ...conflicts].some((one) => one.vault === vault && one.uid === uid);
   const waiting = queued.filter((document) => !isHeld(document));
   return (
     <div class="page">
@@ -44,19 +50,31 @@ export function WaitingView(_: { parts: readonly string[] }) {
           <h1>{moreTexts.time.waiting}</h1>
           {pending > 0 && <p class="muted">{moreTexts.time.waitingNote(pending)}</p>}
         </div>
-        {pending > 0 && <Button icon="sync" onClick={syncNow}>{texts.sync.now}</Button>}
+        {pending > 0 && (
+          <Button icon="sync" onClick={syncNow}>
+            {texts.sync.now}
+          </Button>
+        )}
       </header>
       {!pending && !refused.length && <EmptyState icon="check" title={moreTexts.time.allSent} />}
       {refused.length > 0 && (
         <section class="stack">
           <h2>{moreTexts.time.refused}</h2>
-          <ul class="lines">{refused.map((change) => <Refused key={`${change.vault} ${change.uid}`} change={change} />)}</ul>
+          <ul class="lines">
+            {refused.map((change) => (
+              <Refused key={`${change.vault} ${change.uid}`} change={change} />
+            ))}
+          </ul>
         </section>
       )}
       {waiting.length > 0 && (
         <section class="stack">
           <h2>{moreTexts.time.willSend(waiting.length)}</h2>
-          <ul class="lines">{waiting.slice(0, PAGE).map((document) => <Waiting key={document.uid} entry={entryOf(document)} />)}</ul>
+          <ul class="lines">
+            {waiting.slice(0, PAGE).map((document) => (
+              <Waiting key={document.uid} entry={entryOf(document)} />
+            ))}
+          </ul>
         </section>
       )}
     </div>
@@ -67,12 +85,22 @@ function Waiting({ entry }: { entry: Entry }) {
   const { document } = entry;
   return (
     <li class="line">
-      <span class="rowMark"><Icon name={document.deleted ? "trash" : typeIcon(entry.type)} /></span>
+      <span class="rowMark">
+        <Icon name={document.deleted ? "trash" : typeIcon(entry.type)} />
+      </span>
       <span class="rowText">
         <span class="rowTitle">
-          {document.deleted ? <ShownText text={entry.title || texts.items.untitled} /> : <a href={hrefOf("items", document.vault, document.uid)}><ShownText text={entry.title || texts.items.untitled} /></a>}
+          {document.deleted ? (
+            <ShownText text={entry.title || texts.items.untitled} />
+          ) : (
+            <a href={hrefOf("items", document.vault, document.uid)}>
+              <ShownText text={entry.title || texts.items.untitled} />
+            </a>
+          )}
         </span>
-        <span class="rowMore">{document.deleted ? moreTexts.time.isDeletion : <ShownText text={entry.subtitle} />}</span>
+        <span class="rowMore">
+          {document.deleted ? moreTexts.time.isDeletion : <ShownText text={entry.subtitle} />}
+        </span>
       </span>
     </li>
   );
@@ -97,26 +125,51 @@ function Refused({ change }: { change: RefusedChange }) {
   const targets = document && !document.deleted ? known.filter(({ uid }) => uid !== vault) : [];
   return (
     <li class="line refused">
-      <span class="rowMark"><Icon name="warning" /></span>
+      <span class="rowMark">
+        <Icon name="warning" />
+      </span>
       <span class="rowText">
-        <span class="rowTitle"><ShownText text={document ? title : moreTexts.time.unreadable} /></span>
+        <span class="rowTitle">
+          <ShownText text={document ? title : moreTexts.time.unreadable} />
+        </span>
         <span class="refusedWhy">{reason.sentence}</span>
-        {reason.size !== undefined && reason.limit !== undefined && <span class="refusedWhy">{moreTexts.time.sizes(sizeText(reason.size), sizeText(reason.limit))}</span>}
-        {isTemporary && <span class="refusedWhy">{moreTexts.time.refusedTemporary} {reason.kind === "quota_exceeded" && <a href={hrefOf("settings", "usage")}>{moreTexts.time.usageLink}</a>}</span>}
+        {reason.size !== undefined && reason.limit !== undefined && (
+          <span class="refusedWhy">{moreTexts.time.sizes(sizeText(reason.size), sizeText(reason.limit))}</span>
+        )}
+        {isTemporary && (
+          <span class="refusedWhy">
+            {moreTexts.time.refusedTemporary}{" "}
+            {reason.kind === "quota_exceeded" && <a href={hrefOf("settings", "usage")}>{moreTexts.time.usageLink}</a>}
+          </span>
+        )}
       </span>
       <Button onClick={() => void attempt(() => change.retry(), texts.sync.syncing)}>{moreTexts.time.retry}</Button>
       <Menu
         label={texts.common.more}
         items={[
           ...targets.map((target) => ({
-            label: `${moreTexts.time.moveChange}: ${oneLine(target.name, 40)}`, icon: "folder" as const,
-            run: () => void attempt(() => change.moveTo(target.collection(change.collection || ITEMS)), moreTexts.items.movedMany(1)),
+            label: `${moreTexts.time.moveChange}: ${oneLine(target.name, 40)}`,
+            icon: "folder" as const,
+            run: () =>
+              void attempt(
+                () => change.moveTo(target.collection(change.collection || ITEMS)),
+                moreTexts.items.movedMany(1),
+              ),
           })),
           { label: moreTexts.time.discardChange, icon: "trash", isDanger: true, run: () => setAsked(true) },
         ]}
       />
       {isAsked && (
-        <Confirm title={moreTexts.time.discardTitle} action={moreTexts.time.discardChange} isDanger onClose={() => setAsked(false)} onConfirm={() => { setAsked(false); void attempt(() => change.discard(), moreTexts.time.discarded); }}>
+        <Confirm
+          title={moreTexts.time.discardTitle}
+          action={moreTexts.time.discardChange}
+          isDanger
+          onClose={() => setAsked(false)}
+          onConfirm={() => {
+            setAsked(false);
+            void attempt(() => change.discard(), moreTexts.time.discarded);
+          }}
+        >
           <p>{moreTexts.time.discardWhat}</p>
         </Confirm>
       )}

@@ -9,8 +9,29 @@ import { identityMembers, readIdentity } from "./bitwardenIdentity.js";
 import { b64url, fromB64url, uuidBytes, uuidFrom, uuidText } from "./bytes.js";
 import { applied, byName, type Change, changes, inOrder, wellFormed } from "./changes.js";
 import {
-  checked, cutFolder, folderNames, type Found, get, isMisfit, isoTime, itemsOf, type Json, listed, membersOf, named, type Password, Problem,
-  type Reader, readAll, seconds, shortened, sourceId, textOf, unplaced, without, type Writer,
+  checked,
+  cutFolder,
+  folderNames,
+  type Found,
+  get,
+  isMisfit,
+  isoTime,
+  itemsOf,
+  type Json,
+  listed,
+  membersOf,
+  named,
+  type Password,
+  Problem,
+  type Reader,
+  readAll,
+  seconds,
+  shortened,
+  sourceId,
+  textOf,
+  unplaced,
+  without,
+  type Writer,
 } from "./common.js";
 import { contentId, parseJson, spelled } from "./json.js";
 import { isNumbered, overlay, SourceIds, withOverlay } from "./overlay.js";
@@ -34,7 +55,7 @@ export const read: Reader = async function* (file, password) {
   let raw = parseJson(await readAll(file));
   if (!isObject(raw) || !(Object.hasOwn(raw, "items") || Object.hasOwn(raw, "encrypted")))
     throw new FileRefused("The file is not an export of Bitwarden: it has no items.");
-  if (raw["encrypted"] === true) raw = await decrypted(raw, password);
+  if (raw.encrypted === true) raw = await decrypted(raw, password);
   const all = get(raw, "items");
   if (!Array.isArray(all)) throw new FileRefused("The file is not an export of Bitwarden: it has no list of items.");
   yield* checked(whole(raw as Json, all));
@@ -79,7 +100,8 @@ async function decrypted(raw: Readonly<Json>, password: Password | undefined): P
     if (!(fault instanceof BadParameters)) throw fault;
     throw new FileRefused("The file asks for a key derivation that no export of Bitwarden has.");
   });
-  if (!(await opener.open(get(raw, "encKeyValidation_DO_NOT_EDIT")))) throw new PasswordNeeded("The password is wrong, or the file is damaged.");
+  if (!(await opener.open(get(raw, "encKeyValidation_DO_NOT_EDIT"))))
+    throw new PasswordNeeded("The password is wrong, or the file is damaged.");
   const data = await opener.open(get(raw, "data"));
   if (!data) throw new FileRefused("The file is damaged: its password is right, and its content was changed.");
   return parseJson(data);
@@ -89,7 +111,8 @@ function* items(all: readonly unknown[], names: ReadonlyMap<string, string>): Ge
   for (const [at, raw] of all.entries()) {
     const title = get(raw, "name");
     if (!isObject(raw)) yield new Problem(`${named(null, at + 1)} is not an item of Bitwarden.`);
-    else if ((get(raw, "deletedDate") ?? null) !== null) yield new Problem(`${named(title, at + 1)} is in the trash of Bitwarden, and was left out.`);
+    else if ((get(raw, "deletedDate") ?? null) !== null)
+      yield new Problem(`${named(title, at + 1)} is in the trash of Bitwarden, and was left out.`);
     else {
       let found: Found;
       try {
@@ -111,7 +134,12 @@ function readItem(given: Readonly<Json>, names: ReadonlyMap<string, string>): It
   const kept = changes(keyed(foreign(made, id)), keyed(without(raw, "folderId")));
   const within = get(raw, "folderId");
   const folders = [...new Set(placesOf(raw).flatMap((one) => names.get(one) ?? []))];
-  const source = { format: NAME, id, rest: within === undefined || within === null ? {} : { folderId: within }, changes: kept };
+  const source = {
+    format: NAME,
+    id,
+    rest: within === undefined || within === null ? {} : { folderId: within },
+    changes: kept,
+  };
   const item = { ...made, folders, source } as unknown as Item;
   return ours === undefined || ours === null ? item : withOverlay(item, ours);
 }
@@ -122,20 +150,32 @@ function toItem(raw: Readonly<Json>): Item {
   const fields = itemsOf(get(raw, "fields")).map((one) => {
     const field = membersOf(one);
     const known = get(field, "type");
-    const extra = without(field, "name", "value", "type", "label", "section", ...((get(field, "linkedId") ?? null) === null ? ["linkedId"] : []));
+    const extra = without(
+      field,
+      "name",
+      "value",
+      "type",
+      "label",
+      "section",
+      ...((get(field, "linkedId") ?? null) === null ? ["linkedId"] : []),
+    );
     const type = FIELD_TYPES[numberOf(known) ?? -1] ?? CONCEALED;
     return { ...extra, label: textOf(get(field, "name")), value: textOf(get(field, "value")), type };
   });
   return {
     ...made,
-    title: textOf(get(raw, "name")), notes: textOf(get(raw, "notes")), favorite: get(raw, "favorite") === true,
-    creationAt: seconds(get(raw, "creationDate")), modifiedAt: seconds(get(raw, "revisionDate")),
-    fields: [...((made["fields"] as Field[] | undefined) ?? []), ...fields],
+    title: textOf(get(raw, "name")),
+    notes: textOf(get(raw, "notes")),
+    favorite: get(raw, "favorite") === true,
+    creationAt: seconds(get(raw, "creationDate")),
+    modifiedAt: seconds(get(raw, "revisionDate")),
+    fields: [...((made.fields as Field[] | undefined) ?? []), ...fields],
   } as unknown as Item;
 }
 
 /** The number of a type; true and false count as 1 and 0. */
-const numberOf = (value: unknown): number | undefined => (typeof value === "boolean" ? Number(value) : typeof value === "number" ? value : undefined);
+const numberOf = (value: unknown): number | undefined =>
+  typeof value === "boolean" ? Number(value) : typeof value === "number" ? value : undefined;
 
 /** The type of an item and the members that only it has. */
 function typed(raw: Readonly<Json>): Json {
@@ -146,23 +186,29 @@ function typed(raw: Readonly<Json>): Json {
   if (kind !== SSH_KEY) return { type: "note" };
   const key = membersOf(get(raw, "sshKey"));
   return {
-    type: "ssh-key", privateKey: textOf(get(key, "privateKey")), publicKey: textOf(get(key, "publicKey")),
+    type: "ssh-key",
+    privateKey: textOf(get(key, "privateKey")),
+    publicKey: textOf(get(key, "publicKey")),
     fingerprint: textOf(get(key, "keyFingerprint")),
   };
 }
 
 function readLogin(login: Readonly<Json>): Json {
   const found: Json = {
-    type: "login", username: textOf(get(login, "username")), password: textOf(get(login, "password")),
-    urls: itemsOf(get(login, "uris")).map((one) => textOf(get(membersOf(one), "uri"))).filter(Boolean),
+    type: "login",
+    username: textOf(get(login, "username")),
+    password: textOf(get(login, "password")),
+    urls: itemsOf(get(login, "uris"))
+      .map((one) => textOf(get(membersOf(one), "uri")))
+      .filter(Boolean),
   };
   const code = get(login, "totp");
   if (typeof code === "string" && strip(code)) {
     try {
-      found["totp"] = parseTotp(code);
+      found.totp = parseTotp(code);
     } catch (fault) {
       if (!(fault instanceof InvalidTotp)) throw fault;
-      found["fields"] = [{ label: "totp", value: code, type: CONCEALED }];
+      found.fields = [{ label: "totp", value: code, type: CONCEALED }];
     }
   }
   return { ...found, credentials: itemsOf(get(login, "fido2Credentials")).map((one) => readPasskey(membersOf(one))) };
@@ -172,8 +218,12 @@ function readCard(card: Readonly<Json>): Json {
   const [month, year] = [textOf(get(card, "expMonth")), textOf(get(card, "expYear"))];
   const isWhole = /^\d{4}$/.test(year) && /^(?:0?[1-9]|1[0-2])$/.test(month);
   return {
-    type: "card", number: textOf(get(card, "number")), fullName: textOf(get(card, "cardholderName")), cardType: textOf(get(card, "brand")),
-    verificationNumber: textOf(get(card, "code")), expiryDate: isWhole ? `${year}-${month.padStart(2, "0")}` : "",
+    type: "card",
+    number: textOf(get(card, "number")),
+    fullName: textOf(get(card, "cardholderName")),
+    cardType: textOf(get(card, "brand")),
+    verificationNumber: textOf(get(card, "code")),
+    expiryDate: isWhole ? `${year}-${month.padStart(2, "0")}` : "",
   };
 }
 
@@ -182,9 +232,13 @@ function readPasskey(raw: Readonly<Json>): Json {
   const id = textOf(get(raw, "credentialId"));
   const bytes = id.startsWith("b64.") ? undefined : uuidBytes(id);
   return {
-    type: "passkey", credentialId: id.startsWith("b64.") ? id.slice(4) : bytes ? b64url(bytes) : id, rpId: textOf(get(raw, "rpId")),
-    username: textOf(get(raw, "userName")), userDisplayName: textOf(get(raw, "userDisplayName")),
-    userHandle: textOf(get(raw, "userHandle")), key: textOf(get(raw, "keyValue")),
+    type: "passkey",
+    credentialId: id.startsWith("b64.") ? id.slice(4) : bytes ? b64url(bytes) : id,
+    rpId: textOf(get(raw, "rpId")),
+    username: textOf(get(raw, "userName")),
+    userDisplayName: textOf(get(raw, "userDisplayName")),
+    userHandle: textOf(get(raw, "userHandle")),
+    key: textOf(get(raw, "keyValue")),
   };
 }
 
@@ -223,7 +277,10 @@ function keyed(raw: Readonly<Json>): Json {
   const login = get(raw, "login");
   if (!isObject(login)) return raw;
   const lists = Object.entries(LISTS).filter(([name]) => Object.hasOwn(login, name));
-  return { ...raw, login: { ...login, ...Object.fromEntries(lists.map(([name, by]) => [name, byName(login[name], by)])) } };
+  return {
+    ...raw,
+    login: { ...login, ...Object.fromEntries(lists.map(([name, by]) => [name, byName(login[name], by)])) },
+  };
 }
 
 function listedAgain(raw: Readonly<Json>): Json {
@@ -237,9 +294,19 @@ function listedAgain(raw: Readonly<Json>): Json {
 function foreign(item: Item, id: string): Json {
   const when = isoTime(item.creationAt || 0);
   const found: Json = {
-    passwordHistory: null, revisionDate: isoTime(item.modifiedAt || item.creationAt || 0), creationDate: when, deletedDate: null, id,
-    organizationId: null, type: NOTE, reprompt: 0, name: item.title ?? "", notes: item.notes || null, favorite: item.favorite ?? false,
-    fields: [], collectionIds: null,
+    passwordHistory: null,
+    revisionDate: isoTime(item.modifiedAt || item.creationAt || 0),
+    creationDate: when,
+    deletedDate: null,
+    id,
+    organizationId: null,
+    type: NOTE,
+    reprompt: 0,
+    name: item.title ?? "",
+    notes: item.notes || null,
+    favorite: item.favorite ?? false,
+    fields: [],
+    collectionIds: null,
   };
   let fields = item.fields ?? [];
   let more: Json = { secureNote: { type: 0 } };
@@ -247,7 +314,7 @@ function foreign(item: Item, id: string): Json {
     let login = loginOf(item, when);
     const [first] = fields;
     // one-time codes that could not be read came as a field, the first
-    if (login["totp"] === null && first?.label === "totp" && first.type === CONCEALED && !first.section) {
+    if (login.totp === null && first?.label === "totp" && first.type === CONCEALED && !first.section) {
       login = { ...login, totp: first.value ?? "" };
       fields = fields.slice(1);
     }
@@ -259,7 +326,10 @@ function foreign(item: Item, id: string): Json {
     more = { type: IDENTITY, identity };
   } else if (item.type === "ssh-key") {
     const { privateKey, publicKey, fingerprint } = item;
-    more = { type: SSH_KEY, sshKey: { privateKey: privateKey || null, publicKey: publicKey || null, keyFingerprint: fingerprint || null } };
+    more = {
+      type: SSH_KEY,
+      sshKey: { privateKey: privateKey || null, publicKey: publicKey || null, keyFingerprint: fingerprint || null },
+    };
   }
   return { ...found, ...more, fields: [...membersAsFields(item), ...fields].map(fieldOf) };
 }
@@ -275,15 +345,24 @@ function membersAsFields(item: Item): Field[] {
 function fieldOf({ label, value, type = STRING, section: _section, ...extra }: Field): Json {
   const number = Math.max(0, FIELD_TYPES.indexOf(type));
   const more = Object.entries(extra).filter(([name]) => !["name", "value", "type"].includes(name));
-  return { name: label || null, value: value || null, type: number, linkedId: get(extra, "linkedId") ?? null, ...Object.fromEntries(more) };
+  return {
+    name: label || null,
+    value: value || null,
+    type: number,
+    linkedId: get(extra, "linkedId") ?? null,
+    ...Object.fromEntries(more),
+  };
 }
 
 function loginOf(item: Login | Totp, when: string): Json {
   const passkeys = (item.credentials ?? []).filter((one) => get(one, "type") === "passkey");
   const { username = "", password = "" } = item.type === "login" ? item : {};
   return {
-    uris: (item.urls ?? []).map((uri) => ({ match: null, uri })), fido2Credentials: passkeys.map((one) => passkeyOf(one, when)),
-    username: username || null, password: password || null, totp: codeOf(item),
+    uris: (item.urls ?? []).map((uri) => ({ match: null, uri })),
+    fido2Credentials: passkeys.map((one) => passkeyOf(one, when)),
+    username: username || null,
+    password: password || null,
+    totp: codeOf(item),
   };
 }
 
@@ -301,18 +380,28 @@ function cardOf(item: Card): Json {
   const [year, month] = partition(item.expiryDate ?? "", "-");
   const isWhole = /^\d{1,2}$/.test(month);
   return {
-    cardholderName: item.fullName || null, brand: item.cardType || null, number: item.number || null,
-    expMonth: isWhole ? String(Number(month)) : null, expYear: isWhole ? year : null, code: item.verificationNumber || null,
+    cardholderName: item.fullName || null,
+    brand: item.cardType || null,
+    number: item.number || null,
+    expMonth: isWhole ? String(Number(month)) : null,
+    expYear: isWhole ? year : null,
+    code: item.verificationNumber || null,
   };
 }
 
 function passkeyOf(one: JsonObject, when: string): Json {
-  const text = Object.hasOwn(one, "credentialId") ? spelled(one["credentialId"]) : "";
+  const text = Object.hasOwn(one, "credentialId") ? spelled(one.credentialId) : "";
   const data = fromB64url(text);
   const given = (name: string): unknown => (Object.hasOwn(one, name) ? one[name] : "");
   return {
-    ...PASSKEY, credentialId: data?.length === 16 ? uuidText(data) : `b64.${text}`, keyValue: given("key"), rpId: given("rpId"),
-    rpName: given("rpId"), userHandle: given("userHandle"), userName: given("username"), userDisplayName: given("userDisplayName"),
+    ...PASSKEY,
+    credentialId: data?.length === 16 ? uuidText(data) : `b64.${text}`,
+    keyValue: given("key"),
+    rpId: given("rpId"),
+    rpName: given("rpId"),
+    userHandle: given("userHandle"),
+    userName: given("username"),
+    userDisplayName: given("userDisplayName"),
     creationDate: when,
   };
 }

@@ -6,9 +6,17 @@ import { get, type Json, textOf } from "./common.js";
 
 /** Member of Bitwarden: the part of an identity, and the member of that part. */
 const PLACES: Readonly<Record<string, readonly [string, string]>> = {
-  title: ["name", "title"], firstName: ["name", "given"], middleName: ["name", "given2"], lastName: ["name", "surname"],
-  city: ["address", "city"], state: ["address", "territory"], postalCode: ["address", "postalCode"], country: ["address", "country"],
-  phone: ["address", "tel"], ssn: ["document", "identificationNumber"], passportNumber: ["passport", "passportNumber"],
+  title: ["name", "title"],
+  firstName: ["name", "given"],
+  middleName: ["name", "given2"],
+  lastName: ["name", "surname"],
+  city: ["address", "city"],
+  state: ["address", "territory"],
+  postalCode: ["address", "postalCode"],
+  country: ["address", "country"],
+  phone: ["address", "tel"],
+  ssn: ["document", "identificationNumber"],
+  passportNumber: ["passport", "passportNumber"],
   licenseNumber: ["license", "licenseNumber"],
 };
 const LINES = ["address1", "address2", "address3"];
@@ -19,7 +27,7 @@ const FIELDS: Readonly<Record<string, string>> = { company: STRING, email: "emai
 export function readIdentity(raw: Readonly<Json>): Json {
   const parts: Record<string, Record<string, string>> = {};
   const place = (part: string, member: string, value: string): void => {
-    if (value) (parts[part] ??= {})[member] = value;
+    if (value) parts[part] = { ...parts[part], [member]: value };
   };
   for (const [name, [part, member]] of Object.entries(PLACES)) place(part, member, textOf(get(raw, name)));
   place("address", "streetAddress", stripEnd(LINES.map((name) => textOf(get(raw, name))).join("\n"), /\n/));
@@ -29,7 +37,9 @@ export function readIdentity(raw: Readonly<Json>): Json {
 
 /** The identity of Bitwarden, and the fields that are left. */
 export function identityMembers(item: Identity): [Json, Field[]] {
-  const found: Json = Object.fromEntries([...LINES, ...Object.keys(PLACES), ...Object.keys(FIELDS)].map((name) => [name, null]));
+  const found: Json = Object.fromEntries(
+    [...LINES, ...Object.keys(PLACES), ...Object.keys(FIELDS)].map((name) => [name, null]),
+  );
   for (const [name, [part, member]] of Object.entries(PLACES)) found[name] = get(get(item, part), member) || null;
   const street = item.address?.streetAddress ?? "";
   const [first = "", second, ...others] = street.split("\n");

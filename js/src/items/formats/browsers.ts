@@ -3,7 +3,17 @@ import { FileRefused, InvalidTotp } from "../errors.js";
 import { CONCEALED } from "../shapes.js";
 import { partition } from "../text.js";
 import { parseTotp } from "../totp.js";
-import { checked, type FileData, type Found, type Json, Problem, put, type Reader, sourced, sourceId } from "./common.js";
+import {
+  checked,
+  type FileData,
+  type Found,
+  type Json,
+  Problem,
+  put,
+  type Reader,
+  sourced,
+  sourceId,
+} from "./common.js";
 import { parseCsv } from "./csv.js";
 
 type Browser = "chrome" | "firefox" | "safari";
@@ -12,7 +22,19 @@ const NEEDED: Readonly<Record<Browser, readonly string[]>> = {
   firefox: ["url", "username", "password", "guid"],
   safari: ["title", "url", "username", "password"],
 };
-const TAKEN = ["name", "title", "note", "notes", "url", "username", "password", "otpauth", "guid", "timecreated", "timepasswordchanged"];
+const TAKEN = [
+  "name",
+  "title",
+  "note",
+  "notes",
+  "url",
+  "username",
+  "password",
+  "otpauth",
+  "guid",
+  "timecreated",
+  "timepasswordchanged",
+];
 
 /** Passwords of Chrome, Edge, Brave, Opera and Vivaldi. */
 export const readChrome: Reader = (file) => checked(rows(file, "chrome"));
@@ -54,18 +76,29 @@ function itemOf(cell: (name: string) => string, rest: Json, browser: Browser): F
     if (found === undefined && cell(name)) rest[name] = cell(name);
     return found;
   };
-  const [url, username, given, notes] = [cell("url"), cell("username"), firstOf("name", "title"), firstOf("note", "notes")];
+  const [url, username, given, notes] = [
+    cell("url"),
+    cell("username"),
+    firstOf("name", "title"),
+    firstOf("note", "notes"),
+  ];
   const item: Json = {
-    type: "login", title: given || hostOf(url), username, password: cell("password"), urls: url ? [url] : [], notes,
-    creationAt: whenOf("timecreated"), modifiedAt: whenOf("timepasswordchanged"),
+    type: "login",
+    title: given || hostOf(url),
+    username,
+    password: cell("password"),
+    urls: url ? [url] : [],
+    notes,
+    creationAt: whenOf("timecreated"),
+    modifiedAt: whenOf("timepasswordchanged"),
   };
   const code = cell("otpauth");
   if (code) {
     try {
-      item["totp"] = parseTotp(code);
+      item.totp = parseTotp(code);
     } catch (fault) {
       if (!(fault instanceof InvalidTotp)) throw fault;
-      item["fields"] = [{ label: "otpauth", value: code, type: CONCEALED }];
+      item.fields = [{ label: "otpauth", value: code, type: CONCEALED }];
     }
   }
   return sourced(item, browser, cell("guid") || sourceId(given, url, username), rest);
@@ -81,8 +114,9 @@ function hostOf(url: string): string {
   const bracket = /^\[([^\]]*)\]/.exec(place);
   const host = bracket ? (bracket[1] as string) : partition(place, ":")[0];
   const [name, zone] = partition(host, "%");
-  return (name.toLowerCase() + (host.includes("%") ? `%${zone}` : "")) || url;
+  return name.toLowerCase() + (host.includes("%") ? `%${zone}` : "") || url;
 }
 
 /** A time of Firefox, in milliseconds, as seconds. */
-const secondsOf = (text: string): number | undefined => (/^\d{1,15}$/.test(text) ? Math.floor(Number(text) / 1000) : undefined);
+const secondsOf = (text: string): number | undefined =>
+  /^\d{1,15}$/.test(text) ? Math.floor(Number(text) / 1000) : undefined;

@@ -7,7 +7,9 @@ export const b64url = toUrl;
 
 /** The bytes that base64url spells; undefined where it is none. */
 export function fromB64url(text: string): Bytes | undefined {
-  return /^[A-Za-z0-9_-]*$/.test(text) ? fromBase64(text.replaceAll("-", "+").replaceAll("_", "/") + "=".repeat(-text.length & 3)) : undefined;
+  return /^[A-Za-z0-9_-]*$/.test(text)
+    ? fromBase64(text.replaceAll("-", "+").replaceAll("_", "/") + "=".repeat(-text.length & 3))
+    : undefined;
 }
 
 /** The bytes that base64 with padding spells; undefined where it is none. */
@@ -21,7 +23,8 @@ const PART = 0x8000;
 /** Bytes in base64, for files of some MB. */
 export function toBase64(raw: Uint8Array): string {
   let binary = "";
-  for (let at = 0; at < raw.length; at += PART) binary += String.fromCharCode.apply(null, raw.subarray(at, at + PART) as unknown as number[]);
+  for (let at = 0; at < raw.length; at += PART)
+    binary += String.fromCharCode.apply(null, raw.subarray(at, at + PART) as unknown as number[]);
   return btoa(binary);
 }
 
@@ -38,7 +41,9 @@ export function uuidBytes(text: string): Bytes | undefined {
 /** A UUID as a text. */
 export function uuidText(raw: Uint8Array): string {
   const digits = toHex(raw);
-  return [digits.slice(0, 8), digits.slice(8, 12), digits.slice(12, 16), digits.slice(16, 20), digits.slice(20)].join("-");
+  return [digits.slice(0, 8), digits.slice(8, 12), digits.slice(12, 16), digits.slice(16, 20), digits.slice(20)].join(
+    "-",
+  );
 }
 
 /** A UUID of the version 4 from 32 hexadecimal digits. */

@@ -40,7 +40,8 @@ function collect(made: unknown, original: unknown, at: Change["at"], found: Chan
       if (Object.hasOwn(made, name)) collect(made[name], value, [...at, name], found);
       else found.push({ at: [...at, name], to: value });
     }
-    for (const name of Object.keys(made)) if (!Object.hasOwn(original, name)) found.push({ at: [...at, name], from: made[name] });
+    for (const name of Object.keys(made))
+      if (!Object.hasOwn(original, name)) found.push({ at: [...at, name], from: made[name] });
   } else if (Array.isArray(made) && Array.isArray(original) && made.length === original.length) {
     for (const [number, one] of made.entries()) collect(one, original[number], [...at, number], found);
   } else if (!isSame(made, original)) found.push({ at, from: made, to: original });
@@ -61,7 +62,14 @@ export function applied(made: unknown, kept: readonly Change[]): unknown {
       if (!hasTo) {
         if (isThere) delete (place as Json)[last];
       } else if (hasFrom || !isThere) put(place, last, structuredClone(change.to));
-    } else if (Array.isArray(place) && hasFrom && hasTo && typeof last === "number" && last in place && isSame(place[last], change.from)) {
+    } else if (
+      Array.isArray(place) &&
+      hasFrom &&
+      hasTo &&
+      typeof last === "number" &&
+      last in place &&
+      isSame(place[last], change.from)
+    ) {
       place[last] = structuredClone(change.to);
     }
   }
@@ -93,4 +101,9 @@ export const inOrder = (named: unknown): unknown => (isObject(named) ? Object.va
 /** Whether changes are such: a document may hold anything. */
 export const wellFormed = (kept: unknown): kept is Change[] =>
   Array.isArray(kept) &&
-  kept.every((one) => isObject(one) && Array.isArray(one["at"]) && one["at"].every((step) => typeof step === "string" || typeof step === "number" || typeof step === "boolean"));
+  kept.every(
+    (one) =>
+      isObject(one) &&
+      Array.isArray(one.at) &&
+      one.at.every((step) => typeof step === "string" || typeof step === "number" || typeof step === "boolean"),
+  );

@@ -119,7 +119,8 @@ function lengthAt(data: Bytes, at: number): number {
 }
 
 /** A member of an object; what every object inherits is no member. */
-export const get = (object: unknown, name: string): unknown => (isObject(object) && Object.hasOwn(object, name) ? object[name] : undefined);
+export const get = (object: unknown, name: string): unknown =>
+  isObject(object) && Object.hasOwn(object, name) ? object[name] : undefined;
 
 /** Set a member of an object, whatever its name. */
 export const put = (object: object, name: string | number, value: unknown): void =>
@@ -155,7 +156,8 @@ function encodedText(text: string): Bytes {
   let at = 0; // each lone surrogate was encoded as a replacement character, which has three bytes too
   for (const sign of text) {
     const number = sign.codePointAt(0) ?? 0;
-    if (!sign.isWellFormed()) encoded.set([0xe0 | (number >> 12), 0x80 | ((number >> 6) & 63), 0x80 | (number & 63)], at);
+    if (!sign.isWellFormed())
+      encoded.set([0xe0 | (number >> 12), 0x80 | ((number >> 6) & 63), 0x80 | (number & 63)], at);
     at += number < 0x80 ? 1 : number < 0x800 ? 2 : number < 0x10000 ? 3 : 4;
   }
   return encoded;
@@ -240,7 +242,9 @@ export const isEmpty = (value: unknown): boolean =>
 
 /** A sentence for members of a file that no item has a place for. */
 export function* unplaced(holder: string, raw: Readonly<Json>, known: readonly string[]): Generator<Problem> {
-  const names = Object.entries(raw).filter(([name, value]) => !known.includes(name) && !isEmpty(value)).map(([name]) => name);
+  const names = Object.entries(raw)
+    .filter(([name, value]) => !known.includes(name) && !isEmpty(value))
+    .map(([name]) => name);
   if (!names.length) return;
   const told = names.slice(0, MOST_NAMES).map(shortened).join(", ");
   const more = names.length > MOST_NAMES ? ` and ${grouped(names.length - MOST_NAMES)} more` : "";
@@ -314,16 +318,19 @@ export function membersOf(value: unknown): Readonly<Json> {
 export const listed = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 
 /** The path of a folder, by the names of it and of those around it. */
-export const folder = (...names: readonly string[]): string => names.map((name) => name.replaceAll("%", "%25").replaceAll("/", "%2F")).join("/");
+export const folder = (...names: readonly string[]): string =>
+  names.map((name) => name.replaceAll("%", "%25").replaceAll("/", "%2F")).join("/");
 
 /** The path of a folder in another. One that is too long is cut, and stays too long. */
-export const innerFolder = (path: string, name: string): string => cutFolder(path ? `${path}/${folder(name)}` : folder(name));
+export const innerFolder = (path: string, name: string): string =>
+  cutFolder(path ? `${path}/${folder(name)}` : folder(name));
 
 /** The path of a folder. One that is too long is cut, and stays too long. */
 export const cutFolder = (path: string): string => path.slice(0, 2 * LONGEST_FOLDERS + 2);
 
 /** The names in the path of a folder. */
-export const folderNames = (path: string): string[] => path.split("/").map((name) => name.replaceAll("%2F", "/").replaceAll("%25", "%"));
+export const folderNames = (path: string): string[] =>
+  path.split("/").map((name) => name.replaceAll("%2F", "/").replaceAll("%25", "%"));
 
 const WHEN = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(?:Z|([+-])(\d\d):(\d\d))$/;
 
@@ -337,7 +344,8 @@ export function seconds(value: unknown): number | undefined {
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   const isDate = year > 0 && date.getUTCMonth() === month - 1 && date.getUTCDate() === day;
-  if (!isDate || hour > 23 || minute > 59 || second > 59 || Number(hours) > 23 || Number(minutes) > 59) return undefined;
+  if (!isDate || hour > 23 || minute > 59 || second > 59 || Number(hours) > 23 || Number(minutes) > 59)
+    return undefined;
   const offset = (Number(hours) * 60 + Number(minutes)) * (sign === "-" ? -60 : 60);
   return Math.trunc(date.getTime() / 1000 + hour * 3600 + minute * 60 + second - offset + Number(`0${fraction}`)) + 0;
 }
@@ -354,5 +362,7 @@ export function isoDate(value: number): string | undefined {
 /** Seconds since 1970 as Bitwarden writes a time. */
 export function isoTime(value: number): string {
   const date = isoDate(value);
-  return date === undefined ? "1970-01-01T00:00:00.000Z" : `${date}T${new Date(value * 1000).toISOString().slice(-13, -5)}.000Z`;
+  return date === undefined
+    ? "1970-01-01T00:00:00.000Z"
+    : `${date}T${new Date(value * 1000).toISOString().slice(-13, -5)}.000Z`;
 }

@@ -9,8 +9,30 @@ import type { Field, FileContent, Item, ItemType } from "../types.js";
 import { b64url, fromHex, uuidBytes } from "./bytes.js";
 import { applied, byName, type Change, changes, inOrder, wellFormed } from "./changes.js";
 import {
-  checked, folder, folderNames, type Found, get, innerFolder, isEmpty, isMisfit, itemsOf, type Json, listed, membersOf, MOST_FOLDERS, named,
-  Problem, type Reader, readAll, seconds, shortened, sourceId, textOf, unplaced, without, type Writer,
+  checked,
+  folder,
+  folderNames,
+  type Found,
+  get,
+  innerFolder,
+  isEmpty,
+  isMisfit,
+  itemsOf,
+  type Json,
+  listed,
+  membersOf,
+  MOST_FOLDERS,
+  named,
+  Problem,
+  type Reader,
+  readAll,
+  seconds,
+  shortened,
+  sourceId,
+  textOf,
+  unplaced,
+  without,
+  type Writer,
 } from "./common.js";
 import { contentId, parseJson, spelled } from "./json.js";
 import { isNumbered, overlay, SourceIds, withOverlay } from "./overlay.js";
@@ -30,24 +52,46 @@ const FLAT: Readonly<Record<string, readonly [ItemType, Readonly<Record<string, 
   "basic-auth": ["login", { username: STRING, password: CONCEALED }],
   "credit-card": [
     "card",
-    { number: CONCEALED, fullName: STRING, cardType: STRING, verificationNumber: CONCEALED, pin: CONCEALED, expiryDate: MONTH, validFrom: MONTH },
+    {
+      number: CONCEALED,
+      fullName: STRING,
+      cardType: STRING,
+      verificationNumber: CONCEALED,
+      pin: CONCEALED,
+      expiryDate: MONTH,
+      validFrom: MONTH,
+    },
   ],
-  "api-key": ["api-credential", { key: CONCEALED, username: STRING, keyType: STRING, url: STRING, validFrom: DATE, expiryDate: DATE }],
+  "api-key": [
+    "api-credential",
+    { key: CONCEALED, username: STRING, keyType: STRING, url: STRING, validFrom: DATE, expiryDate: DATE },
+  ],
   "ssh-key": ["ssh-key", { creationDate: DATE, expiryDate: DATE, keyGenerationSource: STRING }],
 };
 /** The credentials of an identity, and the member that each becomes. */
 const OF_IDENTITY: Readonly<Record<string, string>> = {
-  "person-name": "name", address: "address", "identity-document": "document", passport: "passport", "drivers-license": "license",
+  "person-name": "name",
+  address: "address",
+  "identity-document": "document",
+  passport: "passport",
+  "drivers-license": "license",
 };
 const PART_TYPES: Readonly<Record<string, string>> = {
-  birthDate: DATE, issueDate: DATE, expiryDate: DATE, country: "country-code", issuingCountry: "country-code", territory: "subdivision-code",
+  birthDate: DATE,
+  issueDate: DATE,
+  expiryDate: DATE,
+  country: "country-code",
+  issuingCountry: "country-code",
+  territory: "subdivision-code",
 };
 /** Which credential decides the type of an item, the first that is there. */
 const DECIDING: readonly (readonly [string, ItemType])[] = [
   ...Object.entries(FLAT).map(([kind, [type]]) => [kind, type] as const),
   ["passkey", "login"],
   ...Object.keys(OF_IDENTITY).map((kind) => [kind, "identity"] as const),
-  ["generated-password", "secret"], ["totp", "totp"], ["note", "note"],
+  ["generated-password", "secret"],
+  ["totp", "totp"],
+  ["note", "note"],
 ];
 
 // Reading
@@ -60,7 +104,8 @@ export const read: Reader = async function* (file) {
   if (Array.isArray(accounts)) {
     const version = get(raw, "version");
     const major = get(version, "major") ?? null;
-    if (isObject(version) && !([null, 0, 1, false, true] as unknown[]).includes(major)) throw new FileRefused("The file has a later version of CXF than 1.");
+    if (isObject(version) && !([null, 0, 1, false, true] as unknown[]).includes(major))
+      throw new FileRefused("The file has a later version of CXF than 1.");
     besides = unplaced("The file", raw as Json, HEADER);
   } else if (isObject(raw) && Array.isArray(get(raw, "items")) && !Object.hasOwn(raw, "encrypted")) accounts = [raw];
   else throw new FileRefused("The file is not CXF: it has no accounts.");
@@ -94,7 +139,12 @@ function* itemsOfAccounts(accounts: readonly unknown[], besides: Iterable<Found>
 }
 
 /** The folders of every item, by the collections that name it. */
-function* collect(collections: unknown, path: string, depth: number, folders: Map<string, Set<string>>): Generator<Problem> {
+function* collect(
+  collections: unknown,
+  path: string,
+  depth: number,
+  folders: Map<string, Set<string>>,
+): Generator<Problem> {
   for (const one of listed(collections)) {
     const title = get(one, "title");
     if (depth > DEEPEST || typeof title !== "string") {
@@ -110,7 +160,8 @@ function* collect(collections: unknown, path: string, depth: number, folders: Ma
       const known = folders.get(item) ?? new Set();
       if (known.size <= MOST_FOLDERS) folders.set(item, known.add(here));
     }
-    if (isEmpty(links) && isEmpty(inner)) yield new Problem(`The collection ${shortened(title)} is empty; it was left out.`);
+    if (isEmpty(links) && isEmpty(inner))
+      yield new Problem(`The collection ${shortened(title)} is empty; it was left out.`);
     yield* collect(inner, here, depth + 1, folders);
   }
 }
@@ -119,14 +170,19 @@ function readItem(given: Readonly<Json>, folders: ReadonlyMap<string, ReadonlySe
   const extensions = listed(get(given, "extensions"));
   const ours = extensions.find((one) => get(one, "name") === EXTENSION);
   const others = extensions.filter((one) => one !== ours);
-  const raw = ours === undefined ? given : { ...without(given, "extensions"), ...(others.length ? { extensions: others } : {}) };
+  const raw =
+    ours === undefined ? given : { ...without(given, "extensions"), ...(others.length ? { extensions: others } : {}) };
   const made = toItem(raw);
   const id = textOf(get(raw, "id")) || contentId(raw);
   const order = itemsOf(get(raw, "credentials")).filter(isObject).map(typeName);
   const isOther = !isSame(credentialsOf(made).map(typeName), order);
   const source = { format: NAME, id, ...(isOther ? { order } : {}) };
   const kept = changes(keyed(foreign({ ...made, source }, id)), keyed(raw));
-  const item = { ...made, folders: [...(folders.get(id) ?? [])], source: { ...source, changes: kept } } as unknown as Item;
+  const item = {
+    ...made,
+    folders: [...(folders.get(id) ?? [])],
+    source: { ...source, changes: kept },
+  } as unknown as Item;
   return ours === undefined ? item : withOverlay(item, get(ours, "item"));
 }
 
@@ -139,16 +195,23 @@ function toItem(raw: Readonly<Json>): Item {
   const type = DECIDING.find(([kind]) => present.includes(kind))?.[1] ?? "note";
   const scope = membersOf(get(raw, "scope"));
   const item: Json = {
-    type, title: textOf(get(raw, "title")), subtitle: textOf(get(raw, "subtitle")), favorite: get(raw, "favorite") === true,
-    urls: itemsOf(get(scope, "urls")).map(textOf), apps: itemsOf(get(scope, "androidApps")).map(membersOf),
-    tags: itemsOf(get(raw, "tags")).map(textOf), creationAt: seconds(get(raw, "creationAt")),
-    modifiedAt: seconds(get(raw, "modifiedAt")), fields: [], credentials: [],
+    type,
+    title: textOf(get(raw, "title")),
+    subtitle: textOf(get(raw, "subtitle")),
+    favorite: get(raw, "favorite") === true,
+    urls: itemsOf(get(scope, "urls")).map(textOf),
+    apps: itemsOf(get(scope, "androidApps")).map(membersOf),
+    tags: itemsOf(get(raw, "tags")).map(textOf),
+    creationAt: seconds(get(raw, "creationAt")),
+    modifiedAt: seconds(get(raw, "modifiedAt")),
+    fields: [],
+    credentials: [],
   };
   const taken = new Set<string>();
   for (const one of credentials) {
     const kind = typeName(one);
     const repeats = taken.has(kind) && kind !== "custom-fields";
-    if (repeats || !take(item, type, kind, one)) (item["credentials"] as unknown[]).push(one);
+    if (repeats || !take(item, type, kind, one)) (item.credentials as unknown[]).push(one);
     else taken.add(kind);
   }
   return item as unknown as Item;
@@ -166,18 +229,18 @@ function take(item: Json, type: ItemType, kind: string, one: Readonly<Json>): bo
     return Object.keys(values).length > 0;
   }
   if (kind === "note") {
-    item["notes"] = valueOf(get(one, "content")) ?? "";
-    return item["notes"] !== "";
+    item.notes = fieldValue(get(one, "content")) ?? "";
+    return item.notes !== "";
   }
   const password = get(one, "password");
   if (kind === "generated-password" && type === "secret" && typeof password === "string") {
-    item["value"] = password;
+    item.value = password;
     return password !== "";
   }
   if (kind === "totp" && (type === "login" || type === "totp")) {
     try {
       const found = oneTimeCode(without(one, "type"));
-      item["totp"] = found;
+      item.totp = found;
       return Boolean(found.secret);
     } catch (fault) {
       if (!(fault instanceof Misfit)) throw fault;
@@ -193,7 +256,7 @@ function takeFlat(item: Json, kind: string, types: Readonly<Record<string, strin
     const key = get(one, "privateKey");
     const text = typeof key === "string" ? sshKeys.pem(key) : undefined;
     if (text === undefined) return false;
-    values["privateKey"] = text;
+    values.privateKey = text;
     for (const name of ["keyType", "keyComment"]) {
       const value = get(one, name);
       if (typeof value === "string") values[name] = value;
@@ -204,29 +267,31 @@ function takeFlat(item: Json, kind: string, types: Readonly<Record<string, strin
 }
 
 function takeFields(item: Json, one: Readonly<Json>): boolean {
-  const [label, all] = [Object.hasOwn(one, "label") ? one["label"] : "", get(one, "fields")];
+  const [label, all] = [Object.hasOwn(one, "label") ? one.label : "", get(one, "fields")];
   if (typeof label !== "string" || !Array.isArray(all) || !all.length) return false;
   const found: Json[] = [];
   for (const raw of all as unknown[]) {
-    const value = valueOf(raw);
+    const value = fieldValue(raw);
     if (value === undefined || !isObject(raw)) return false;
-    const name = Object.hasOwn(raw, "label") ? raw["label"] : "";
+    const name = Object.hasOwn(raw, "label") ? raw.label : "";
     if (typeof name !== "string" || Object.hasOwn(raw, "section") || Object.hasOwn(raw, "type")) return false;
-    const type = Object.hasOwn(raw, "fieldType") ? spelled(raw["fieldType"]) : STRING;
+    const type = Object.hasOwn(raw, "fieldType") ? spelled(raw.fieldType) : STRING;
     found.push({ ...without(raw, "label", "value", "fieldType"), label: name, value, type, section: label });
   }
-  for (const field of found) (item["fields"] as unknown[]).push(field); // more than a call takes as arguments
+  for (const field of found) (item.fields as unknown[]).push(field); // more than a call takes as arguments
   return true;
 }
 
 const valuesOf = (one: Readonly<Json>, names: readonly string[]): Record<string, string> =>
-  Object.fromEntries(names.flatMap((name): [string, string][] => {
-    const value = valueOf(get(one, name));
-    return value ? [[name, value]] : [];
-  }));
+  Object.fromEntries(
+    names.flatMap((name): [string, string][] => {
+      const value = fieldValue(get(one, name));
+      return value ? [[name, value]] : [];
+    }),
+  );
 
 /** The value of an editable field; undefined where it is none. */
-function valueOf(field: unknown): string | undefined {
+function fieldValue(field: unknown): string | undefined {
   const value = get(field, "value");
   return typeof value === "string" ? value : undefined;
 }
@@ -259,8 +324,20 @@ export const write: Writer = (all, now) => {
     }
     return writeItem(uid, item, id, ownId);
   });
-  const account = { id: b64url(new TextEncoder().encode("strongroom")), username: "", email: "", collections: collectionsOf(root, ""), items: made };
-  const header = { version: { major: 1, minor: 0 }, exporterRpId: EXPORTER, exporterDisplayName: "strongroom", timestamp: now, accounts: [account] };
+  const account = {
+    id: b64url(new TextEncoder().encode("strongroom")),
+    username: "",
+    email: "",
+    collections: collectionsOf(root, ""),
+    items: made,
+  };
+  const header = {
+    version: { major: 1, minor: 0 },
+    exporterRpId: EXPORTER,
+    exporterDisplayName: "strongroom",
+    timestamp: now,
+    accounts: [account],
+  };
   return new TextEncoder().encode(JSON.stringify(header, null, 1));
 };
 
@@ -280,25 +357,32 @@ function identifierOf(uid: string, ownId: string | undefined): string {
 function writeItem(uid: string, item: Item, id: string, ownId: string | undefined): Json {
   let made = foreign(item, id);
   const kept = item.source?.changes ?? [];
-  if (item.source?.format === NAME && wellFormed(kept)) made = listedAgain(applied(keyed(made), kept as unknown as Change[]) as Json);
+  if (item.source?.format === NAME && wellFormed(kept))
+    made = listedAgain(applied(keyed(made), kept as unknown as Change[]) as Json);
   const again = { ...toItem(made), folders: item.folders };
   const beside = overlay(uid, item, again, NAME, get(made, "id") === ownId ? undefined : ownId);
   if (!Object.keys(beside).length) return made;
   return { ...made, extensions: [...itemsOf(get(made, "extensions")), { name: EXTENSION, item: beside }] };
 }
 
-const keyed = (raw: Readonly<Json>): Json => (Object.hasOwn(raw, "credentials") ? { ...raw, credentials: byName(raw["credentials"], "type") } : raw);
-const listedAgain = (raw: Readonly<Json>): Json => (Object.hasOwn(raw, "credentials") ? { ...raw, credentials: inOrder(raw["credentials"]) } : raw);
+const keyed = (raw: Readonly<Json>): Json =>
+  Object.hasOwn(raw, "credentials") ? { ...raw, credentials: byName(raw.credentials, "type") } : raw;
+const listedAgain = (raw: Readonly<Json>): Json =>
+  Object.hasOwn(raw, "credentials") ? { ...raw, credentials: inOrder(raw.credentials) } : raw;
 
 /** What CXF has of an item, before what was kept of the original. */
 function foreign(item: Item, id: string): Json {
   const { title = "", creationAt, modifiedAt, subtitle, favorite, urls = [], apps = [], tags = [] } = item;
   return {
-    id, title,
-    ...(creationAt === undefined ? {} : { creationAt }), ...(modifiedAt === undefined ? {} : { modifiedAt }),
-    ...(subtitle ? { subtitle } : {}), ...(favorite ? { favorite } : {}),
+    id,
+    title,
+    ...(creationAt === undefined ? {} : { creationAt }),
+    ...(modifiedAt === undefined ? {} : { modifiedAt }),
+    ...(subtitle ? { subtitle } : {}),
+    ...(favorite ? { favorite } : {}),
     ...(urls.length || apps.length ? { scope: { urls, androidApps: apps } } : {}),
-    credentials: credentialsOf(item), ...(tags.length ? { tags } : {}),
+    credentials: credentialsOf(item),
+    ...(tags.length ? { tags } : {}),
   };
 }
 
@@ -334,7 +418,13 @@ function sections(fields: readonly Field[]): [string, Field[]][] {
 function fileCredential(file: FileContent): Json {
   const data = fileData(file);
   const hash = fromHex(new Sha256().update(data).hex);
-  return { type: "file", id: b64url(hash.subarray(0, 16)), name: file.name ?? "", decryptedSize: data.length, integrityHash: b64url(hash) };
+  return {
+    type: "file",
+    id: b64url(hash.subarray(0, 16)),
+    name: file.name ?? "",
+    decryptedSize: data.length,
+    integrityHash: b64url(hash),
+  };
 }
 
 /** The credentials of the members that an item's type has. */
@@ -349,13 +439,25 @@ function typedCredentials(item: Item): Json[] {
   if (item.type === "identity") {
     for (const [kind, name] of Object.entries(OF_IDENTITY)) {
       const [part, names] = [get(item, name), [...(PARTS[name]?.keys() ?? [])]];
-      if (isObject(part)) found.push({ type: kind, ...editable(part, Object.fromEntries(names.map((one) => [one, PART_TYPES[one] ?? STRING]))) });
+      if (isObject(part))
+        found.push({
+          type: kind,
+          ...editable(part, Object.fromEntries(names.map((one) => [one, PART_TYPES[one] ?? STRING]))),
+        });
     }
   }
   if (item.type === "secret" && item.value) found.push({ type: "generated-password", password: item.value });
   if ((item.type === "login" || item.type === "totp") && item.totp) {
     const { secret = "", period = 30, digits = 6, username, algorithm = "sha1", issuer } = item.totp;
-    found.push({ type: "totp", secret, period, digits, ...(username ? { username } : {}), algorithm, ...(issuer ? { issuer } : {}) });
+    found.push({
+      type: "totp",
+      secret,
+      period,
+      digits,
+      ...(username ? { username } : {}),
+      algorithm,
+      ...(issuer ? { issuer } : {}),
+    });
   }
   return found;
 }
@@ -368,10 +470,12 @@ function sshCredential(item: Item & { readonly type: "ssh-key" }, found: Json): 
 }
 
 const editable = (holder: object, types: Readonly<Record<string, string>>): Json =>
-  Object.fromEntries(Object.entries(types).flatMap(([name, fieldType]): [string, Json][] => {
-    const value = get(holder, name);
-    return value ? [[name, { fieldType, value }]] : [];
-  }));
+  Object.fromEntries(
+    Object.entries(types).flatMap(([name, fieldType]): [string, Json][] => {
+      const value = get(holder, name);
+      return value ? [[name, { fieldType, value }]] : [];
+    }),
+  );
 
 function fieldsCredential(section: string, group: readonly Field[]): Json {
   const fields = group.map(({ label, value = "", type = STRING, section: _section, ...extra }) => {

@@ -1,6 +1,16 @@
 // Files of variables, `.env`: each variable becomes a secret.
 import { strip } from "../text.js";
-import { checked, fitsBesides, type Found, keptBesides, Problem, type Reader, readText, sourced, sourceId } from "./common.js";
+import {
+  checked,
+  fitsBesides,
+  type Found,
+  keptBesides,
+  Problem,
+  type Reader,
+  readText,
+  sourced,
+  sourceId,
+} from "./common.js";
 
 const NAME = "dotenv";
 const VARIABLE = /[ \t]*(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*/y;
@@ -48,13 +58,17 @@ function* variables(text: string): Generator<Found> {
       const said = [...comments, beside, strip(blank[1] ?? "")].filter(Boolean);
       comments = [];
       const kept = said.length && fitsBesides(said) ? keptBesides(item, { comments: said }) : undefined;
-      if (said.length && !kept) yield new Problem(`The comments of the variable in line ${number} were left out: they, or it, fit into no document.`);
+      if (said.length && !kept)
+        yield new Problem(
+          `The comments of the variable in line ${number} were left out: they, or it, fit into no document.`,
+        );
       yield kept ?? item;
     }
     number += text.slice(at, next).split("\n").length;
     at = next + 1;
   }
-  if (comments.some(Boolean)) yield new Problem("The file ends with comments that belong to no variable; they were left out.");
+  if (comments.some(Boolean))
+    yield new Problem("The file ends with comments that belong to no variable; they were left out.");
 }
 
 /** The value that begins here, where it ends, and a comment in between; undefined for a quotation that does not end. */
@@ -68,7 +82,11 @@ function valueAt(text: string, at: number, end: number): [string, number, string
     let close = at + 1;
     while (close < text.length && text[close] !== '"') close += text[close] === "\\" ? 2 : 1;
     if (close >= text.length) return undefined;
-    return [text.slice(at + 1, close).replace(/\\([^])/gu, (whole, sign: string) => ESCAPES[sign] ?? whole), close + 1, ""];
+    return [
+      text.slice(at + 1, close).replace(/\\(.)/gsu, (whole, sign: string) => ESCAPES[sign] ?? whole),
+      close + 1,
+      "",
+    ];
   }
   const line = text.slice(at, end);
   const comment = line.search(/[ \t]#/);

@@ -18,7 +18,8 @@ const MOST_LANES = 16;
 export class BadParameters extends Error {}
 
 const encoder = new TextEncoder();
-const hmacKey = (raw: Bytes): Promise<CryptoKey> => crypto.subtle.importKey("raw", raw, { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
+const hmacKey = (raw: Bytes): Promise<CryptoKey> =>
+  crypto.subtle.importKey("raw", raw, { name: "HMAC", hash: "SHA-256" }, false, ["sign", "verify"]);
 
 /** Decrypts the texts of one file. */
 export class Opener {
@@ -32,7 +33,8 @@ export class Opener {
 
   static async of(password: string, file: unknown): Promise<Opener> {
     const key = await hmacKey(await derived(encoder.encode(password), file));
-    const expanded = async (use: string): Promise<Bytes> => new Uint8Array(await crypto.subtle.sign("HMAC", key, encoder.encode(`${use}\u0001`)));
+    const expanded = async (use: string): Promise<Bytes> =>
+      new Uint8Array(await crypto.subtle.sign("HMAC", key, encoder.encode(`${use}\u0001`)));
     const opening = await crypto.subtle.importKey("raw", await expanded("enc"), "AES-CBC", false, ["decrypt"]);
     return new Opener(opening, await hmacKey(await expanded("mac")));
   }
@@ -60,13 +62,24 @@ async function derived(password: Bytes, file: unknown): Promise<Bytes> {
   if (kind === PBKDF2) {
     const rounds = within(iterations, MOST_ITERATIONS);
     const key = await crypto.subtle.importKey("raw", password, "PBKDF2", false, ["deriveBits"]);
-    return new Uint8Array(await crypto.subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt: salted, iterations: rounds }, key, 256));
+    return new Uint8Array(
+      await crypto.subtle.deriveBits({ name: "PBKDF2", hash: "SHA-256", salt: salted, iterations: rounds }, key, 256),
+    );
   }
   if (kind !== ARGON2ID) throw new BadParameters();
   const passes = within(iterations, MOST_PASSES);
-  const [memory, lanes] = [within(get(file, "kdfMemory"), MOST_MEMORY), within(get(file, "kdfParallelism"), MOST_LANES)];
+  const [memory, lanes] = [
+    within(get(file, "kdfMemory"), MOST_MEMORY),
+    within(get(file, "kdfParallelism"), MOST_LANES),
+  ];
   const { argon2id } = await argon2();
-  return argon2id(password, new Uint8Array(await crypto.subtle.digest("SHA-256", salted)), memory * 1024, passes, lanes);
+  return argon2id(
+    password,
+    new Uint8Array(await crypto.subtle.digest("SHA-256", salted)),
+    memory * 1024,
+    passes,
+    lanes,
+  );
 }
 
 function within(value: unknown, most: number): number {

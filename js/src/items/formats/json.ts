@@ -61,7 +61,11 @@ function largeIntegers(text: string): [number, number][] {
 
 /** Whether digits are a whole number of JSON, and not a part of one. */
 function isInteger(text: string, start: number, end: number): boolean {
-  return text[start] !== "0" && !/[.eE]/.test(text[end] ?? "") && !/[.eE][+-]?$|\+$/.test(text.slice(Math.max(0, start - 2), start));
+  return (
+    text[start] !== "0" &&
+    !/[.eE]/.test(text[end] ?? "") &&
+    !/[.eE][+-]?$|\+$/.test(text.slice(Math.max(0, start - 2), start))
+  );
 }
 
 /** The text with texts in the places of large integers, which begin with a mark. */
@@ -77,19 +81,26 @@ function marked(text: string, places: readonly [number, number][], mark: string)
   return parts.join("") + text.slice(at);
 }
 
-const unmarked = (mark: string) => (_name: string, value: unknown): unknown => {
-  if (typeof value !== "string" || !value.startsWith(mark)) return value;
-  const number = Number(value.slice(mark.length));
-  return Number.isSafeInteger(number) ? number : BigInt(value.slice(mark.length));
-};
+const unmarked =
+  (mark: string) =>
+  (_name: string, value: unknown): unknown => {
+    if (typeof value !== "string" || !value.startsWith(mark)) return value;
+    const number = Number(value.slice(mark.length));
+    return Number.isSafeInteger(number) ? number : BigInt(value.slice(mark.length));
+  };
 
 /** An id for an object without one, from all that it has. */
 export const contentId = (raw: unknown): string => sourceId(sortedJson(raw));
 
 /** JSON as Python writes it, in ASCII and with sorted members. */
 function sortedJson(value: unknown): string {
-  if (typeof value === "string") return JSON.stringify(value).replace(/[\u007f-\uffff]/g, (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`);
-  if (typeof value === "number") return { inf: "Infinity", "-inf": "-Infinity", nan: "NaN" }[spelledNumber(value)] ?? spelledNumber(value);
+  if (typeof value === "string")
+    return JSON.stringify(value).replace(
+      /[\u007f-\uffff]/g,
+      (sign) => `\\u${sign.charCodeAt(0).toString(16).padStart(4, "0")}`,
+    );
+  if (typeof value === "number")
+    return { inf: "Infinity", "-inf": "-Infinity", nan: "NaN" }[spelledNumber(value)] ?? spelledNumber(value);
   if (typeof value !== "object" || value === null) return String(value);
   if (Array.isArray(value)) return `[${value.map(sortedJson).join(", ")}]`;
   const members = Object.entries(value).sort(([one], [other]) => compare(one, other));
@@ -109,5 +120,7 @@ function shown(value: unknown): string {
   if (typeof value === "number") return spelledNumber(value);
   if (typeof value !== "object") return String(value);
   if (Array.isArray(value)) return `[${value.map(shown).join(", ")}]`;
-  return `{${Object.entries(value).map(([name, inner]) => `${shown(name)}: ${shown(inner)}`).join(", ")}}`;
+  return `{${Object.entries(value)
+    .map(([name, inner]) => `${shown(name)}: ${shown(inner)}`)
+    .join(", ")}}`;
 }

@@ -7,48 +7,120 @@ import { parseTotp } from "../totp.js";
 import type { Item, ItemType } from "../types.js";
 import { toBase64 } from "./bytes.js";
 import {
-  checked, fitsBesides, type Found, get, grouped, innerFolder, isMisfit, isoDate, itemsOf, type Json, keptBesides, listed, membersOf,
-  MOST_ATTACHMENT, named, Problem, put, type Reader, seconds, shortened, sourced, sourceIdOf, textOf, unplaced,
+  checked,
+  fitsBesides,
+  type Found,
+  get,
+  grouped,
+  innerFolder,
+  isMisfit,
+  isoDate,
+  itemsOf,
+  type Json,
+  keptBesides,
+  listed,
+  membersOf,
+  MOST_ATTACHMENT,
+  named,
+  Problem,
+  put,
+  type Reader,
+  seconds,
+  shortened,
+  sourced,
+  sourceIdOf,
+  textOf,
+  unplaced,
 } from "./common.js";
 import { parseJson, spelled } from "./json.js";
 import { Archive } from "./zip.js";
 
 const NAME = "1pux";
 const CATEGORIES: Readonly<Record<string, ItemType>> = {
-  "001": "login", "002": "card", "003": "note", "004": "identity", "005": "secret", "006": "file", "103": "identity", "106": "identity",
-  "108": "identity", "110": "login", "112": "api-credential", "114": "ssh-key",
+  "001": "login",
+  "002": "card",
+  "003": "note",
+  "004": "identity",
+  "005": "secret",
+  "006": "file",
+  "103": "identity",
+  "106": "identity",
+  "108": "identity",
+  "110": "login",
+  "112": "api-credential",
+  "114": "ssh-key",
 };
 type Names = Readonly<Record<string, string>>;
 /** The fields of 1Password's categories that are members of an item, by category and id. */
 const MEMBERS: Readonly<Record<string, Names>> = {
   "002": {
-    ccnum: "number", cardholder: "fullName", type: "cardType", cvv: "verificationNumber", pin: "pin", expiry: "expiryDate", validFrom: "validFrom",
+    ccnum: "number",
+    cardholder: "fullName",
+    type: "cardType",
+    cvv: "verificationNumber",
+    pin: "pin",
+    expiry: "expiryDate",
+    validFrom: "validFrom",
   },
   "110": { username: "username", password: "password" },
-  "112": { credential: "key", username: "username", type: "keyType", hostname: "url", validFrom: "validFrom", expires: "expiryDate" },
+  "112": {
+    credential: "key",
+    username: "username",
+    type: "keyType",
+    hostname: "url",
+    validFrom: "validFrom",
+    expires: "expiryDate",
+  },
 };
 const PARTS: Readonly<Record<string, readonly [string, Names]>> = {
   "004": ["name", { firstname: "given", initial: "given2", lastname: "surname" }],
   "103": [
     "license",
     {
-      fullname: "fullName", number: "licenseNumber", class: "licenseClass", state: "territory", country: "country", birthdate: "birthDate",
+      fullname: "fullName",
+      number: "licenseNumber",
+      class: "licenseClass",
+      state: "territory",
+      country: "country",
+      birthdate: "birthDate",
       expiry_date: "expiryDate",
     },
   ],
   "106": [
     "passport",
     {
-      type: "passportType", issuing_country: "issuingCountry", number: "passportNumber", fullname: "fullName", sex: "sex",
-      nationality: "nationality", issuing_authority: "issuingAuthority", birthdate: "birthDate", birthplace: "birthPlace",
-      issue_date: "issueDate", expiry_date: "expiryDate",
+      type: "passportType",
+      issuing_country: "issuingCountry",
+      number: "passportNumber",
+      fullname: "fullName",
+      sex: "sex",
+      nationality: "nationality",
+      issuing_authority: "issuingAuthority",
+      birthdate: "birthDate",
+      birthplace: "birthPlace",
+      issue_date: "issueDate",
+      expiry_date: "expiryDate",
     },
   ],
   "108": ["document", { name: "fullName", number: "identificationNumber" }],
 };
-const ADDRESS: Names = { street: "streetAddress", city: "city", state: "territory", zip: "postalCode", country: "country" };
-const TYPES: Names = { concealed: CONCEALED, email: "email", date: "date", monthYear: "year-month", totp: CONCEALED, creditCardNumber: CONCEALED };
-const own = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined => (Object.hasOwn(table, name) ? table[name] : undefined);
+const ADDRESS: Names = {
+  street: "streetAddress",
+  city: "city",
+  state: "territory",
+  zip: "postalCode",
+  country: "country",
+};
+const TYPES: Names = {
+  concealed: CONCEALED,
+  email: "email",
+  date: "date",
+  monthYear: "year-month",
+  totp: CONCEALED,
+  creditCardNumber: CONCEALED,
+};
+const own = <T>(table: Readonly<Record<string, T>>, name: string): T | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined;
 
 /** The items of all accounts and vaults; a vault becomes a folder. */
 export const read: Reader = async function* (file) {
@@ -73,7 +145,7 @@ async function* itemsOfAccounts(accounts: readonly unknown[], archive: Archive):
       const all = listed(get(vault, "items"));
       for (const one of all) {
         number += 1;
-        const raw = isObject(one) && Object.hasOwn(one, "item") ? one["item"] : one;
+        const raw = isObject(one) && Object.hasOwn(one, "item") ? one.item : one;
         for await (const found of readOne(raw, number, within, archive))
           yield found instanceof Problem ? found : ofVault.keptWith(besides.keptWith(found));
       }
@@ -83,7 +155,10 @@ async function* itemsOfAccounts(accounts: readonly unknown[], archive: Archive):
     yield* besides.leftOut("An account of the file");
   }
   const count = archive.countOthers("files/");
-  if (count) yield new Problem(`The zip file has files that belong to no item that was read: ${grouped(count)}. They were left out.`);
+  if (count)
+    yield new Problem(
+      `The zip file has files that belong to no item that was read: ${grouped(count)}. They were left out.`,
+    );
 }
 
 /** What an account or a vault says of itself. */
@@ -106,7 +181,10 @@ class Besides {
 
   /** The item with it, unless it is kept already. */
   keptWith(item: Item): Item {
-    const kept = this.#fits && Object.keys(this.#attributes).length ? keptBesides(item, { [this.#name]: this.#attributes }) : undefined;
+    const kept =
+      this.#fits && Object.keys(this.#attributes).length
+        ? keptBesides(item, { [this.#name]: this.#attributes })
+        : undefined;
     if (kept) this.#attributes = {};
     return kept ?? item;
   }
@@ -165,25 +243,25 @@ class Reading {
   async read(within: string): Promise<Found[]> {
     const [raw, item] = [this.#raw, this.#item];
     const [overview, details] = [membersOf(get(raw, "overview")), membersOf(get(raw, "details"))];
-    item["title"] = textOf(taken(overview, "title"));
+    item.title = textOf(taken(overview, "title"));
     const tags = itemsOf(taken(overview, "tags")).map(textOf);
     const more = itemsOf(get(overview, "urls")).map((one) => textOf(get(membersOf(one), "url")));
     const urls = [...new Set([textOf(taken(overview, "url")), ...more].filter(Boolean))];
-    item["notes"] = textOf(taken(details, "notesPlain"));
-    item["favorite"] = isTrue(get(raw, "favIndex"));
-    item["creationAt"] = seconds(get(raw, "createdAt"));
-    item["modifiedAt"] = seconds(get(raw, "updatedAt"));
-    const said = { createdAt: item["creationAt"], updatedAt: item["modifiedAt"], favIndex: Number(item["favorite"]) };
+    item.notes = textOf(taken(details, "notesPlain"));
+    item.favorite = isTrue(get(raw, "favIndex"));
+    item.creationAt = seconds(get(raw, "createdAt"));
+    item.modifiedAt = seconds(get(raw, "updatedAt"));
+    const said = { createdAt: item.creationAt, updatedAt: item.modifiedAt, favIndex: Number(item.favorite) };
     for (const [name, value] of Object.entries(said)) if (isTheSame(get(raw, name), value)) taken(raw, name);
-    item["tags"] = get(raw, "state") === "archived" ? [...tags, "archived"] : tags;
-    item["urls"] = urls;
-    item["folders"] = within ? [within] : [];
+    item.tags = get(raw, "state") === "archived" ? [...tags, "archived"] : tags;
+    item.urls = urls;
+    item.folders = within ? [within] : [];
     this.#loginFields(details);
-    if (this.#type === "secret") item["value"] = textOf(taken(details, "password"));
+    if (this.#type === "secret") item.value = textOf(taken(details, "password"));
     const described = get(details, "documentAttributes");
     if (isObject(described)) await this.#attach(described);
     for (const section of itemsOf(get(details, "sections"))) await this.#section(membersOf(section));
-    const id = textOf(taken(raw, "uuid")) || sourceIdOf([item["title"] as string, item["notes"] as string, ...urls]);
+    const id = textOf(taken(raw, "uuid")) || sourceIdOf([item.title as string, item.notes as string, ...urls]);
     return [...this.#problems, sourced(item, NAME, id, pruned(raw) as Json)];
   }
 
@@ -194,11 +272,16 @@ class Reading {
       const [role, value] = [spelled(get(field, "designation")), textOf(get(field, "value"))];
       if (this.#type === "login" && (role === "username" || role === "password") && !this.#item[role]) {
         this.#item[role] = value;
-        delete (field as Json)["value"];
+        delete (field as Json).value;
       } else if (value) {
         const label = textOf(get(field, "name")) || textOf(get(field, "id"));
-        this.#fields.push({ label, value, type: get(field, "fieldType") === "P" ? CONCEALED : STRING, section: "Web form" });
-        delete (field as Json)["value"];
+        this.#fields.push({
+          label,
+          value,
+          type: get(field, "fieldType") === "P" ? CONCEALED : STRING,
+          section: "Web form",
+        });
+        delete (field as Json).value;
       }
       left.push(field);
     }
@@ -210,7 +293,10 @@ class Reading {
     const [name, id] = [textOf(get(described, "fileName")), textOf(get(described, "documentId"))];
     const content = await this.#archive.read(`files/${id}__${name}`, MOST_ATTACHMENT);
     if (content) this.#files.push({ name, content: toBase64(content) });
-    else this.#problems.push(new Problem(`${named(this.#item["title"])} has a file that is missing, damaged or too large; it was left out.`));
+    else
+      this.#problems.push(
+        new Problem(`${named(this.#item.title)} has a file that is missing, damaged or too large; it was left out.`),
+      );
   }
 
   async #section(section: Readonly<Json>): Promise<void> {
@@ -232,9 +318,9 @@ class Reading {
   async #value(field: Readonly<Json>, section: string, kind: string, value: unknown): Promise<boolean> {
     const id = textOf(get(field, "id"));
     const label = textOf(get(field, "title")) || id;
-    if (kind === "totp" && this.#type === "login" && this.#item["totp"] === undefined && typeof value === "string") {
+    if (kind === "totp" && this.#type === "login" && this.#item.totp === undefined && typeof value === "string") {
       try {
-        this.#item["totp"] = parseTotp(value);
+        this.#item.totp = parseTotp(value);
         return true;
       } catch (fault) {
         if (!(fault instanceof InvalidTotp)) throw fault;
@@ -253,7 +339,8 @@ class Reading {
     }
     const text = textOfKind(kind, value);
     if (text === undefined) return false;
-    if (text && !this.#member(id, text)) this.#fields.push({ label, value: text, type: own(TYPES, kind) ?? STRING, section });
+    if (text && !this.#member(id, text))
+      this.#fields.push({ label, value: text, type: own(TYPES, kind) ?? STRING, section });
     if (kind !== "email" || !isObject(value)) return kind !== "date"; // a time, of which the day is shown
     taken(value, "email_address");
     return !isTrue(get(value, "provider"));
@@ -268,19 +355,23 @@ class Reading {
     const [part, names] = own(PARTS, this.#category) ?? ["", {}];
     const member = own(names, id);
     if (member === undefined) return false;
-    const holder = (this.#item[part] ??= {}) as Json;
+    this.#item[part] ??= {};
+    const holder = this.#item[part] as Json;
     if (holder[member]) return false;
     holder[member] = text;
     return true;
   }
 
   #address(value: Readonly<Json>, label: string, section: string): boolean {
-    const parts = Object.fromEntries(Object.keys(ADDRESS).map((name) => [name, textOf(get(value, name))])) as Record<string, string>;
+    const parts = Object.fromEntries(Object.keys(ADDRESS).map((name) => [name, textOf(get(value, name))])) as Record<
+      string,
+      string
+    >;
     if (!Object.keys(value).every((name) => Object.hasOwn(ADDRESS, name))) return false;
-    if (this.#type === "identity" && this.#item["address"] === undefined) {
-      this.#item["address"] = Object.fromEntries(Object.entries(ADDRESS).map(([name, member]) => [member, parts[name]]));
+    if (this.#type === "identity" && this.#item.address === undefined) {
+      this.#item.address = Object.fromEntries(Object.entries(ADDRESS).map(([name, member]) => [member, parts[name]]));
     } else {
-      const lines = [parts["street"], strip(`${parts["zip"]} ${parts["city"]}`), parts["state"], parts["country"]];
+      const lines = [parts.street, strip(`${parts.zip} ${parts.city}`), parts.state, parts.country];
       this.#fields.push({ label, value: lines.filter(Boolean).join("\n"), section });
       return false;
     }
@@ -289,16 +380,17 @@ class Reading {
 
   #sshKey(value: Readonly<Json>): void {
     const [item, about] = [this.#item, membersOf(get(value, "metadata"))];
-    if (item["privateKey"]) return;
-    item["privateKey"] = textOf(taken(value, "privateKey"));
-    item["publicKey"] = textOf(taken(about, "publicKey"));
-    item["fingerprint"] = textOf(taken(about, "fingerprint"));
-    item["keyType"] = partition(item["publicKey"] as string, " ")[0];
+    if (item.privateKey) return;
+    item.privateKey = textOf(taken(value, "privateKey"));
+    item.publicKey = textOf(taken(about, "publicKey"));
+    item.fingerprint = textOf(taken(about, "fingerprint"));
+    item.keyType = partition(item.publicKey as string, " ")[0];
   }
 }
 
 /** Whether a value is a number, or, as in Python, one that true and false stand for. */
-const isTheSame = (value: unknown, number: unknown): boolean => (typeof value === "boolean" ? Number(value) : value) === number;
+const isTheSame = (value: unknown, number: unknown): boolean =>
+  (typeof value === "boolean" ? Number(value) : value) === number;
 
 /** Whether Python takes a value for true. */
 function isTrue(value: unknown): boolean {
@@ -313,7 +405,8 @@ function textOfKind(kind: string, value: unknown): string | undefined {
     return isKnown ? textOf(get(value, "email_address")) : undefined;
   }
   const number = typeof value === "boolean" ? Number(value) : Number.isInteger(value) ? (value as number) : undefined;
-  if (kind === "date" && (number !== undefined || typeof value === "bigint")) return number === undefined ? undefined : isoDate(number);
+  if (kind === "date" && (number !== undefined || typeof value === "bigint"))
+    return number === undefined ? undefined : isoDate(number);
   if (kind === "monthYear" && (number !== undefined || typeof value === "bigint")) {
     const digits = String(number).padStart(6, "0");
     return /^\d{4}(?:0[1-9]|1[0-2])$/.test(digits) ? `${digits.slice(0, 4)}-${digits.slice(4)}` : undefined;
@@ -324,8 +417,14 @@ function textOfKind(kind: string, value: unknown): string | undefined {
 /** The same without what is empty. */
 function pruned(value: unknown): unknown {
   const isEmpty = (one: unknown): boolean =>
-    one === "" || one === null || (Array.isArray(one) ? one.length === 0 : isObject(one) && Object.keys(one).length === 0);
+    one === "" ||
+    one === null ||
+    (Array.isArray(one) ? one.length === 0 : isObject(one) && Object.keys(one).length === 0);
   if (Array.isArray(value)) return value.map(pruned).filter((one) => !isEmpty(one));
   if (!isObject(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, pruned(one)] as const).filter(([, one]) => !isEmpty(one)));
+  return Object.fromEntries(
+    Object.entries(value)
+      .map(([name, one]) => [name, pruned(one)] as const)
+      .filter(([, one]) => !isEmpty(one)),
+  );
 }

@@ -53,7 +53,9 @@ export const isNumbered = (id: string): boolean => /#\p{Nd}+$/u.test(id);
 export function overlay(uid: string, item: Item, readAgain: Item, format: string, keptId?: string): Json {
   const [mine, theirs] = [without(stored(item), "source"), without(stored(readAgain), "source")];
   const source = sourceOf(item);
-  const found: Json = Object.fromEntries(Object.entries(mine).filter(([name, value]) => !isSame(get(theirs, name) ?? null, value)));
+  const found: Json = Object.fromEntries(
+    Object.entries(mine).filter(([name, value]) => !isSame(get(theirs, name) ?? null, value)),
+  );
   const lost = Object.keys(theirs).filter((name) => !Object.hasOwn(mine, name));
   const whole: Json = { ...found, ...Object.fromEntries(lost.map((name) => [name, null])) };
   if (!source) return { ...whole, source: { format: STRONGROOM, id: uid } };

@@ -19,7 +19,9 @@ export interface Plan {
 
 /** As `makePlan` of table.ts. */
 export async function makePlan(
-  found: AsyncIterable<Found> | Iterable<Found>, present: AsyncIterable<StoredItem> | Iterable<StoredItem>, progress?: (count: number) => void,
+  found: AsyncIterable<Found> | Iterable<Found>,
+  present: AsyncIterable<StoredItem> | Iterable<StoredItem>,
+  progress?: (count: number) => void,
 ): Promise<Plan> {
   const seen = new Set<string>();
   for await (const { uid, value } of present) {

@@ -55,11 +55,13 @@ export function algorithm(text: string, publicKey: string): string {
   if (isSame(name.body, ED25519)) return inner?.tag === OCTETS && inner.body.length === 32 ? "ssh-ed25519" : "";
   if (inner?.tag !== SEQUENCE) return "";
   if (isSame(name.body, RSA)) return elements(inner.body)?.length === 9 ? "ssh-rsa" : "";
-  const found = curve && isSame(name.body, EC) ? CURVES.find(([, identifier]) => isSame(curve.body, identifier)) : undefined;
+  const found =
+    curve && isSame(name.body, EC) ? CURVES.find(([, identifier]) => isSame(curve.body, identifier)) : undefined;
   return found ? `ecdsa-sha2-${found[0]}` : "";
 }
 
-const isSame = (one: Uint8Array, other: Uint8Array): boolean => one.length === other.length && one.every((byte, at) => byte === other[at]);
+const isSame = (one: Uint8Array, other: Uint8Array): boolean =>
+  one.length === other.length && one.every((byte, at) => byte === other[at]);
 
 // DER
 
@@ -86,7 +88,12 @@ function elements(data: Bytes): Element[] | undefined {
 
 function der(tag: number, ...parts: readonly Uint8Array[]): Bytes {
   const body = join(...parts);
-  const size = body.length < 128 ? Uint8Array.of(body.length) : body.length < 256 ? Uint8Array.of(0x81, body.length) : join(Uint8Array.of(0x82), number(body.length, 2));
+  const size =
+    body.length < 128
+      ? Uint8Array.of(body.length)
+      : body.length < 256
+        ? Uint8Array.of(0x81, body.length)
+        : join(Uint8Array.of(0x82), number(body.length, 2));
   return join(Uint8Array.of(tag), size, body);
 }
 
@@ -103,7 +110,9 @@ const wrapped = (named: Bytes, key: Bytes): Bytes => der(SEQUENCE, ZERO, der(SEQ
 function wrappedRsa(key: Bytes): Bytes | undefined {
   const [whole, ...more] = elements(key) ?? [];
   const inner = whole?.tag === SEQUENCE && !more.length ? elements(whole.body) : undefined;
-  return inner?.length === 9 && inner.every(({ tag }) => tag === INTEGER) ? wrapped(join(der(OID, RSA), der(NULL)), key) : undefined;
+  return inner?.length === 9 && inner.every(({ tag }) => tag === INTEGER)
+    ? wrapped(join(der(OID, RSA), der(NULL)), key)
+    : undefined;
 }
 
 function wrappedEc(curve: Bytes, key: Bytes, point: Bytes): Bytes | undefined {
@@ -112,16 +121,29 @@ function wrappedEc(curve: Bytes, key: Bytes, point: Bytes): Bytes | undefined {
   const plain = key.subarray(start);
   if (size === undefined || start < 0 || plain.length > size || point.length !== 2 * size + 1) return undefined;
   const padded = join(new Uint8Array(size - plain.length), plain);
-  const inner = der(SEQUENCE, integer(Uint8Array.of(1)), der(OCTETS, padded), der(SECOND, der(BITS, Uint8Array.of(0), point)));
+  const inner = der(
+    SEQUENCE,
+    integer(Uint8Array.of(1)),
+    der(OCTETS, padded),
+    der(SECOND, der(BITS, Uint8Array.of(0), point)),
+  );
   return wrapped(join(der(OID, EC), der(OID, curve)), inner);
 }
 
 function ofSec1(data: Bytes): Bytes | undefined {
   const [whole] = elements(data) ?? [];
   const [version, key, ...more] = (whole?.tag === SEQUENCE && elements(whole.body)) || [];
-  const part = (tag: number): Element | undefined => elements(more.find((one) => one.tag === tag)?.body ?? new Uint8Array(0))?.[0];
+  const part = (tag: number): Element | undefined =>
+    elements(more.find((one) => one.tag === tag)?.body ?? new Uint8Array(0))?.[0];
   const [curve, point] = [part(FIRST), part(SECOND)];
-  if (version?.tag !== INTEGER || key?.tag !== OCTETS || curve?.tag !== OID || point?.tag !== BITS || point.body[0] !== 0) return undefined;
+  if (
+    version?.tag !== INTEGER ||
+    key?.tag !== OCTETS ||
+    curve?.tag !== OID ||
+    point?.tag !== BITS ||
+    point.body[0] !== 0
+  )
+    return undefined;
   return wrappedEc(curve.body, key.body, point.body.slice(1));
 }
 
@@ -166,9 +188,17 @@ function ofOpenSsh(data: Bytes): Bytes | undefined {
   const body = head.next();
   if (!body || head.left.length) return undefined;
   const parts = new Parts(body);
-  if (parts.count() !== parts.count()) return undefined;
+  const [check, again] = [parts.count(), parts.count()];
+  if (check !== again) return undefined;
   const kind = parts.text();
-  const made = kind === "ssh-rsa" ? rsaOf(parts) : kind === "ssh-ed25519" ? ed25519Of(parts) : kind.startsWith("ecdsa-sha2-") ? ecOf(parts) : undefined;
+  const made =
+    kind === "ssh-rsa"
+      ? rsaOf(parts)
+      : kind === "ssh-ed25519"
+        ? ed25519Of(parts)
+        : kind.startsWith("ecdsa-sha2-")
+          ? ecOf(parts)
+          : undefined;
   const comment = parts.next();
   return comment && parts.left.every((byte, at) => byte === at + 1) ? made : undefined;
 }
@@ -192,7 +222,9 @@ function rsaOf(parts: Parts): Bytes | undefined {
   const rest = (prime: Bytes): Bytes => {
     const hex = (raw: Bytes): string => `0x0${Array.from(raw, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
     const digits = (BigInt(hex(d)) % (BigInt(hex(prime)) - 1n)).toString(16);
-    return Uint8Array.from(digits.padStart(digits.length + (digits.length % 2), "0").match(/../g) ?? [], (pair) => parseInt(pair, 16));
+    return Uint8Array.from(digits.padStart(digits.length + (digits.length % 2), "0").match(/../g) ?? [], (pair) =>
+      parseInt(pair, 16),
+    );
   };
   if (readNumber(p) < 2 || readNumber(q) < 2) return undefined;
   return wrappedRsa(der(SEQUENCE, ZERO, ...[n, e, d, p, q, rest(p), rest(q), inverse].map(integer)));

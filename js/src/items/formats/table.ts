@@ -24,7 +24,16 @@ const writers = {
 } satisfies Record<string, () => Promise<Writer>>;
 
 /** A format that files can be read in. `pass` is none: its entries are decrypted by `gpg`, which the command line does. */
-export type ReadFormat = "bitwarden" | "cxf" | "1pux" | "keepass-xml" | "keepass-csv" | "chrome" | "firefox" | "safari" | "dotenv";
+export type ReadFormat =
+  | "bitwarden"
+  | "cxf"
+  | "1pux"
+  | "keepass-xml"
+  | "keepass-csv"
+  | "chrome"
+  | "firefox"
+  | "safari"
+  | "dotenv";
 /** A format that items can be written in. */
 export type WriteFormat = "bitwarden" | "cxf";
 
@@ -43,7 +52,9 @@ const TURN = 30;
  * wrong.
  */
 export async function* readItems(
-  format: ReadFormat, file: FileData, { password }: { password?: string | Password | undefined } = {},
+  format: ReadFormat,
+  file: FileData,
+  { password }: { password?: string | Password | undefined } = {},
 ): AsyncGenerator<Found, void, undefined> {
   if (!Object.hasOwn(readers, format)) throw new FileRefused(`There is no reader for the format ${format}.`);
   const read: Reader = await readers[format]();
@@ -64,7 +75,9 @@ export async function* readItems(
  * `now` is in seconds since 1970.
  */
 export async function writeItems(
-  format: WriteFormat, items: Iterable<readonly [string, Item]>, { now = Math.floor(Date.now() / 1000) }: { now?: number | undefined } = {},
+  format: WriteFormat,
+  items: Iterable<readonly [string, Item]>,
+  { now = Math.floor(Date.now() / 1000) }: { now?: number | undefined } = {},
 ): Promise<Uint8Array<ArrayBuffer>> {
   if (!Object.hasOwn(writers, format)) throw new FileRefused(`There is no writer for the format ${format}.`);
   return (await writers[format]())(items, now);
@@ -77,7 +90,9 @@ export async function writeItems(
  * read.
  */
 export async function makePlan(
-  found: AsyncIterable<Found> | Iterable<Found>, present: AsyncIterable<StoredItem> | Iterable<StoredItem>, progress?: (count: number) => void,
+  found: AsyncIterable<Found> | Iterable<Found>,
+  present: AsyncIterable<StoredItem> | Iterable<StoredItem>,
+  progress?: (count: number) => void,
 ): Promise<Plan> {
   return (await import("./plan.js")).makePlan(found, present, progress);
 }
@@ -100,7 +115,9 @@ export function guessFormat(name: string, head: Uint8Array): ReadFormat | undefi
     if (text.includes('"accounts"') || text.includes('"exporterRpId"')) return "cxf";
     return text.includes('"encrypted"') ? "bitwarden" : undefined;
   }
-  const columns = strip(partition(text, "\n")[0]).split(",").map((column) => strip(column, /[ "]/).toLowerCase());
+  const columns = strip(partition(text, "\n")[0])
+    .split(",")
+    .map((column) => strip(column, /[ "]/).toLowerCase());
   const found = COLUMNS.find(([, needed]) => needed.every((one) => columns.includes(one)));
   if (found) return found[0];
   const small = name.toLowerCase();

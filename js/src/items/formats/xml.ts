@@ -10,12 +10,15 @@ const DEEPEST = 100;
 const MOST_TAGS = 4_000_000;
 const LESS_THAN = 60;
 const ENTITIES: Readonly<Record<string, string>> = { lt: "<", gt: ">", amp: "&", apos: "'", quot: '"' };
-const START = ":A-Z_a-z\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u02ff\\u0370-\\u037d\\u037f-\\u1fff\\u200c\\u200d\\u2070-\\u218f\\u2c00-\\u2fef\\u3001-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\ufffd\\u{10000}-\\u{effff}";
+const START =
+  ":A-Z_a-z\\u00c0-\\u00d6\\u00d8-\\u00f6\\u00f8-\\u02ff\\u0370-\\u037d\\u037f-\\u1fff\\u200c\\u200d\\u2070-\\u218f\\u2c00-\\u2fef\\u3001-\\ud7ff\\uf900-\\ufdcf\\ufdf0-\\ufffd\\u{10000}-\\u{effff}";
 const NAME = new RegExp(`[${START}][${START}0-9.\\u00b7\\u0300-\\u036f\\u203f\\u2040-]*`, "uy");
 const REFERENCE = new RegExp(`&(?:#(\\d+)|#x([0-9A-Fa-f]+)|([${START}][${START}0-9.\\u00b7-]*));`, "uy");
 const ATTRIBUTE = /([^\s=/>]+)[ \t\n]*=[ \t\n]*("[^"<]*"|'[^'<]*')/y;
-const DECLARATION = /^<\?xml[ \t\n]+version[ \t\n]*=[ \t\n]*["'][\w.:-]+["'](?:[ \t\n]+encoding[ \t\n]*=[ \t\n]*["']([A-Za-z][A-Za-z0-9._-]*)["'])?(?:[ \t\n]+standalone[ \t\n]*=[ \t\n]*["'](?:yes|no)["'])?[ \t\n]*\?>/;
-const FORBIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
+const DECLARATION =
+  /^<\?xml[ \t\n]+version[ \t\n]*=[ \t\n]*["'][\w.:-]+["'](?:[ \t\n]+encoding[ \t\n]*=[ \t\n]*["']([A-Za-z][A-Za-z0-9._-]*)["'])?(?:[ \t\n]+standalone[ \t\n]*=[ \t\n]*["'](?:yes|no)["'])?[ \t\n]*\?>/;
+const FORBIDDEN =
+  /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 const SPACES = /[ \t\n]*/y;
 
 /** An element: its attributes, its text, and the elements in it. */
@@ -78,9 +81,11 @@ function textOf(data: Bytes): string {
   const isWide = mark === 0xfffe || mark === 0xfeff || data[0] === 0 || data[1] === 0;
   const wide = mark === 0xfffe || data[1] === 0 ? "utf-16le" : "utf-16be";
   const head = isWide ? "" : String.fromCharCode(...data.subarray(0, 200));
-  const named = /^(?:\u00ef\u00bb\u00bf)?<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)["']/.exec(head)?.[1]?.toLowerCase() ?? "utf-8";
+  const named =
+    /^(?:\u00ef\u00bb\u00bf)?<\?xml[^>]*?encoding\s*=\s*["']([\w.-]+)["']/.exec(head)?.[1]?.toLowerCase() ?? "utf-8";
   if (named === "iso-8859-1") return plain(Array.from(data, (byte) => String.fromCharCode(byte)).join(""));
-  if (!["utf-8", "us-ascii", "utf-16"].includes(named)) throw new FileRefused("The file has an encoding that no export of KeePass has.");
+  if (!["utf-8", "us-ascii", "utf-16"].includes(named))
+    throw new FileRefused("The file has an encoding that no export of KeePass has.");
   if (!isWide) return plain(decoded(data)); // what is no UTF-8 becomes characters that are refused in their place
   try {
     return plain(new TextDecoder(wide, { fatal: true }).decode(data));
@@ -239,7 +244,8 @@ class Reading {
     const name = this.#name(at);
     ATTRIBUTE.lastIndex = at;
     const match = ATTRIBUTE.exec(this.#text);
-    if (!match || match[1] !== name) throw this.#fault(this.#text.indexOf(">", at) < 0 ? start : this.#faultAfterName());
+    if (!match || match[1] !== name)
+      throw this.#fault(this.#text.indexOf(">", at) < 0 ? start : this.#faultAfterName());
     this.#at = ATTRIBUTE.lastIndex;
     const spelled = (match[2] as string).slice(1, -1);
     return [name, this.#expanded(spelled.replace(/[\t\n]/g, " "), at)];

@@ -7,7 +7,9 @@ const MOST_ENTRIES = 50_000;
 /** The end of the directory: 22 bytes, and a comment of at most 65,535. */
 const END_SIZE = 22;
 const MOST_COMMENT = 0xffff;
-const [END_MARK, LOCATOR_MARK, END64_MARK, ENTRY_MARK, LOCAL_MARK] = [0x06054b50, 0x07064b50, 0x06064b50, 0x02014b50, 0x04034b50];
+const [END_MARK, LOCATOR_MARK, END64_MARK, ENTRY_MARK, LOCAL_MARK] = [
+  0x06054b50, 0x07064b50, 0x06064b50, 0x02014b50, 0x04034b50,
+];
 const [STORED, DEFLATED] = [0, 8];
 const ALL_ONES = 0xffffffff;
 /** Bytes that are unpacked at a time. Each becomes at most about a thousand. */
@@ -52,7 +54,8 @@ export class Archive {
     const entry = this.#entries.get(name);
     if (!entry || entry.flags & 1) return undefined;
     const most = Math.min(largest, this.#left);
-    if (entry.size > most) { // nothing of it is read: many items may name one file
+    if (entry.size > most) {
+      // nothing of it is read: many items may name one file
       this.#left -= most;
       return undefined;
     }
@@ -67,7 +70,9 @@ export class Archive {
 
   /** How many entries of a folder in it nobody asked for. */
   countOthers(folder: string): number {
-    return [...this.#entries.keys()].filter((name) => name.startsWith(folder) && !name.endsWith("/") && !this.#asked.has(name)).length;
+    return [...this.#entries.keys()].filter(
+      (name) => name.startsWith(folder) && !name.endsWith("/") && !this.#asked.has(name),
+    ).length;
   }
 
   async #packed({ name, at, packed }: Entry): Promise<Bytes | undefined> {
@@ -77,7 +82,8 @@ export class Archive {
     if (view.getUint32(0, true) !== LOCAL_MARK || view.getUint16(6, true) & 1) return undefined;
     const [named, extra] = [view.getUint16(26, true), view.getUint16(28, true)];
     const start = at + 30 + named + extra;
-    if (nameOf(await readPart(this.#file, at + 30, at + 30 + named), view.getUint16(6, true)) !== name) return undefined;
+    if (nameOf(await readPart(this.#file, at + 30, at + 30 + named), view.getUint16(6, true)) !== name)
+      return undefined;
     if (start + packed > sizeOf(this.#file)) return undefined;
     return readPart(this.#file, start, start + packed);
   }
@@ -104,7 +110,10 @@ async function directory(file: FileData): Promise<Entry[] | undefined> {
 }
 
 /** The place of the directory of a large zip file; undefined where it is none, null where that is damaged. */
-async function end64Of(file: FileData, endAt: number): Promise<{ length: number; offset: number; at: number } | undefined | null> {
+async function end64Of(
+  file: FileData,
+  endAt: number,
+): Promise<{ length: number; offset: number; at: number } | undefined | null> {
   const locator = new DataView((await readPart(file, Math.max(0, endAt - 20), endAt)).buffer);
   if (locator.byteLength < 20 || locator.getUint32(0, true) !== LOCATOR_MARK) return undefined;
   if (locator.getUint32(4, true) !== 0 || locator.getUint32(16, true) > 1) return null;
@@ -119,8 +128,16 @@ function entriesOf(raw: Bytes, before: number): Entry[] | undefined {
   const found: Entry[] = [];
   for (let at = 0; at < raw.length; ) {
     if (at + 46 > raw.length || view.getUint32(at, true) !== ENTRY_MARK) return undefined;
-    const [flags, method, sum] = [view.getUint16(at + 8, true), view.getUint16(at + 10, true), view.getUint32(at + 16, true)];
-    const [named, extra, comment] = [view.getUint16(at + 28, true), view.getUint16(at + 30, true), view.getUint16(at + 32, true)];
+    const [flags, method, sum] = [
+      view.getUint16(at + 8, true),
+      view.getUint16(at + 10, true),
+      view.getUint32(at + 16, true),
+    ];
+    const [named, extra, comment] = [
+      view.getUint16(at + 28, true),
+      view.getUint16(at + 30, true),
+      view.getUint16(at + 32, true),
+    ];
     const end = at + 46 + named + extra + comment;
     if (end > raw.length || view.getUint16(at + 6, true) > 63) return undefined;
     const name = nameOf(raw.subarray(at + 46, at + 46 + named), flags);
@@ -140,10 +157,8 @@ function sizes64(extra: DataView, sizes: readonly number[]): number[] | undefine
     const [kind, length] = [extra.getUint16(at, true), extra.getUint16(at + 2, true)];
     if (at + 4 + length > extra.byteLength) return undefined;
     if (kind === 1) {
-      let next = at + 4;
-      return sizes.every((size) => size !== ALL_ONES || (next += 8) <= at + 4 + length)
-        ? readSizes(extra, at + 4, sizes)
-        : undefined;
+      const needed = 8 * sizes.filter((size) => size === ALL_ONES).length;
+      return needed <= length ? readSizes(extra, at + 4, sizes) : undefined;
     }
     at += 4 + length;
   }
@@ -161,19 +176,31 @@ function readSizes(extra: DataView, start: number, sizes: readonly number[]): nu
 
 /** The name of an entry: in UTF-8, or in the code page 437 of MS-DOS, of which only ASCII is read. */
 function nameOf(raw: Bytes, flags: number): string | undefined {
-  const text = flags & 0x800 ? fromText(raw) : Array.from(raw, (byte) => String.fromCharCode(byte < 128 ? byte : 0xf000 + byte)).join("");
+  const text =
+    flags & 0x800
+      ? fromText(raw)
+      : Array.from(raw, (byte) => String.fromCharCode(byte < 128 ? byte : 0xf000 + byte)).join("");
   return text?.split("\0")[0];
 }
 
 /** What is unpacked, at most one byte more than `most`; undefined where it is damaged. */
-export async function inflated(packed: Bytes, format: "deflate-raw" | "gzip", most: number): Promise<Bytes | undefined> {
+export async function inflated(
+  packed: Bytes,
+  format: "deflate-raw" | "gzip",
+  most: number,
+): Promise<Bytes | undefined> {
   let fed = 0;
-  const source = new ReadableStream<Bytes>({
-    pull(controller) { // in small parts, each of which unpacks to a bounded size
-      controller.enqueue(packed.subarray(fed, (fed += FED)));
-      if (fed >= packed.length) controller.close();
+  const source = new ReadableStream<Bytes>(
+    {
+      pull(controller) {
+        // in small parts, each of which unpacks to a bounded size
+        controller.enqueue(packed.subarray(fed, fed + FED));
+        fed += FED;
+        if (fed >= packed.length) controller.close();
+      },
     },
-  }, { highWaterMark: 0 });
+    { highWaterMark: 0 },
+  );
   const reader = source.pipeThrough(new DecompressionStream(format) as ReadableWritablePair<Bytes, Bytes>).getReader();
   const parts: Bytes[] = [];
   let size = 0;

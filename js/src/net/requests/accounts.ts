@@ -154,7 +154,12 @@ export const revokeKey = (uid: string) =>
 
 /** Open the stream of the account's export. */
 export const exportAccount = () =>
-  ({ method: "GET", path: "/auth/export", decode: decoders.ignored, accept: "application/x-ndjson" }) satisfies Call<unknown>;
+  ({
+    method: "GET",
+    path: "/auth/export",
+    decode: decoders.ignored,
+    accept: "application/x-ndjson",
+  }) satisfies Call<unknown>;
 
 /** Import the file of an account, after a line with the password as the proof. */
 export const importAccount = (body: Blob, password: string) =>

@@ -13,10 +13,17 @@ export interface Sealed {
   hmac: string;
 }
 
-const pathOf = (vault: string, ...parts: string[]): string => ["/vaults", vault, ...parts].map((part, at) => (at ? pathPart(part) : part)).join("/");
+const pathOf = (vault: string, ...parts: string[]): string =>
+  ["/vaults", vault, ...parts].map((part, at) => (at ? pathPart(part) : part)).join("/");
 
 /** Create a document. */
-export const create = (vault: string, uid: string, collection: string, { data, hmac }: Sealed, keyringVersion?: number) =>
+export const create = (
+  vault: string,
+  uid: string,
+  collection: string,
+  { data, hmac }: Sealed,
+  keyringVersion?: number,
+) =>
   ({
     method: "POST",
     path: pathOf(vault, "documents"),
@@ -118,7 +125,11 @@ export const history = (vault: string, since: number, uid?: string) =>
   ({
     method: "GET",
     path: pathOf(vault, "documents", "history"),
-    query: [["since", `${since}`], ["limit", "5000"], ...(uid === undefined ? [] : [["uid", uid] satisfies [string, string]])],
+    query: [
+      ["since", `${since}`],
+      ["limit", "5000"],
+      ...(uid === undefined ? [] : [["uid", uid] satisfies [string, string]]),
+    ],
     decode: decoders.history,
     refusals: NO_VAULT,
     maxBytes: LARGE,

@@ -6,7 +6,11 @@ import * as decoders from "../decoders.js";
 
 const PASSKEYS = "/auth/passkeys";
 const kinds = [
-  errors.InvalidTicket, errors.PasskeyNotFound, errors.PasskeyTaken, errors.PasskeysUnavailable, errors.SecondFactorNotFound,
+  errors.InvalidTicket,
+  errors.PasskeyNotFound,
+  errors.PasskeyTaken,
+  errors.PasskeysUnavailable,
+  errors.SecondFactorNotFound,
   errors.TooManyPasskeys,
 ];
 

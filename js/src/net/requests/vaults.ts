@@ -20,7 +20,13 @@ export const listAll = () =>
 
 /** Get a vault. */
 export const get = (uid: string) =>
-  ({ method: "GET", path: pathOf(uid), decode: decoders.vault, refusals: NO_VAULT, maxBytes: LARGE }) satisfies Call<unknown>;
+  ({
+    method: "GET",
+    path: pathOf(uid),
+    decode: decoders.vault,
+    refusals: NO_VAULT,
+    maxBytes: LARGE,
+  }) satisfies Call<unknown>;
 
 /** Create a vault. */
 export const create = (uid: string, name: string, blob?: SealedBlob) =>
@@ -52,7 +58,12 @@ export const put = (
 
 /** Which blobs of a vault were replaced and are kept. */
 export const blobVersions = (uid: string) =>
-  ({ method: "GET", path: `${pathOf(uid)}/versions`, decode: decoders.blobVersions, refusals: NO_VAULT }) satisfies Call<unknown>;
+  ({
+    method: "GET",
+    path: `${pathOf(uid)}/versions`,
+    decode: decoders.blobVersions,
+    refusals: NO_VAULT,
+  }) satisfies Call<unknown>;
 
 /** A vault's blob as it was. */
 export const blobVersion = (uid: string, version: number) =>
