@@ -9,12 +9,12 @@ from typing import Literal
 import pytest
 
 from strongroom.client import Client
-from tests.client.both_clients import Faces
-from tests.client.devices import Devices
 from tests.client.moving_accounts import furnish, url_of
 from tests.contract.harness import Server
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import ClientFactory
 from tests.kit.samples import LONG
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.servers.restartable_server import RestartableServer
 
 
 def shared_in(fixture_name: str, config: pytest.Config) -> Literal["module", "session"]:  # noqa: ARG001
@@ -35,7 +35,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def lone(tmp_path: Path) -> Iterator[Server]:
+def own_server(tmp_path: Path) -> Iterator[Server]:
     """A server for one test alone, not yet started."""
     running = Server(tmp_path / "server")
     yield running
@@ -43,9 +43,9 @@ def lone(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(params=["blocking", "awaiting"])
-def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
+def clients(request: pytest.FixtureRequest, server: Server) -> Iterator[ClientFactory]:
     """Makes clients, of each kind in turn."""
-    made = Faces(request.param, f"http://127.0.0.1:{server.port}")
+    made = ClientFactory(request.param, f"http://127.0.0.1:{server.port}")
     yield made
     made.close()
 
@@ -53,11 +53,11 @@ def faces(request: pytest.FixtureRequest, server: Server) -> Iterator[Faces]:
 @pytest.fixture
 def devices(tmp_path: Path) -> Iterator[Devices]:
     """Two devices that are in step with a server on SQLite, whose clock can be set."""
-    place = RestartableServer(str(tmp_path / "vault.db"))
-    made = Devices(place, tmp_path)
+    server = RestartableServer(str(tmp_path / "vault.db"))
+    made = Devices(server, tmp_path)
     yield made
     made.close()
-    place.close()
+    server.close()
 
 
 @pytest.fixture(scope="session")

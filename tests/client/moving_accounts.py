@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 Json = dict[str, Any]
 Change = Callable[[list[Json]], list[Json]]

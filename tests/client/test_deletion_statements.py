@@ -13,8 +13,8 @@ from strongroom.client import RolledBack
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.operations import keyrings
 from strongroom.errors import VaultNotFound
-from tests.client.devices import Devices
-from tests.client.unreliable_network import world_of
+from tests.kit.clients.devices import Devices
+from tests.kit.network.unreliable_network import world_of
 
 
 def two_vaults(devices: Devices) -> str:
@@ -74,7 +74,7 @@ def test_a_vault_that_the_server_does_not_list_stays(devices: Devices, *, restor
     uid = two_vaults(devices)
     if restored:
         devices.restored_without_loss()
-    devices.place.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
+    devices.server.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
     if restored:
         devices.there.replica.sync()
         [found] = [vault for vault in devices.login().vaults() if vault.name == "w"]
@@ -98,7 +98,7 @@ def test_a_vault_that_was_made_cannot_be_hidden_from_a_new_device(devices: Devic
 
     world_of(client).lie = hide
     if how == "vault":
-        devices.place.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
+        devices.server.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
     replica = client.open_replica(tmp_path / "replica")
     attempts: dict[str, Callable[[], Any]] = {
         "vaults": client.vaults,
@@ -143,7 +143,7 @@ def test_a_rename_that_was_interrupted_is_finished_by_any_device(devices: Device
     else:
         assert devices.there.client.vault("new").uid == entry.uid
     bearer = devices.here.client._core.session._access
-    stored = devices.place.ask("GET", f"/vault/{entry.uid}", bearer).body["name"]
+    stored = devices.server.ask("GET", f"/vault/{entry.uid}", bearer).body["name"]
     assert stored == devices.here.client.vault("new")._opened.wire
     found = devices.here.client.vault("new").blob.get()
     assert found is not None

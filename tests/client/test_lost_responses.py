@@ -12,16 +12,18 @@ import pytest
 from strongroom.client import Document, Tampered, keep_mine
 from strongroom.client.net.effects import Request, Response
 from strongroom.client.replica import Report
-from tests.client.devices import Devices
-from tests.client.unreliable_network import World
+from tests.kit.clients.devices import Devices
+from tests.kit.network.unreliable_network import World
 from tests.kit.servers.postgres import postgres
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.servers.restartable_server import RestartableServer
 
 Change = Callable[[Devices], Document]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
+def restartable_server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RestartableServer]:
     """A server that can restart, on each engine in turn; each test has an account of its own."""
     on_file = request.param == "sqlite"
     where = str(tmp_path_factory.mktemp("server") / "vault.db") if on_file else postgres().migrated()
@@ -33,9 +35,9 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def devices(place: RestartableServer, tmp_path: Path) -> Iterator[Devices]:
+def devices(restartable_server: RestartableServer, tmp_path: Path) -> Iterator[Devices]:
     """Two devices that are in step."""
-    made = Devices(place, tmp_path)
+    made = Devices(restartable_server, tmp_path)
     yield made
     made.close()
 
@@ -190,8 +192,8 @@ def test_a_deletion_stands_after_a_restore(devices: Devices, change: Change) -> 
     uid = change(devices).uid
     devices.unanswered()
     devices.delete_there(uid)
-    devices.place.backup()
-    devices.place.restore()
+    devices.server.backup()
+    devices.server.restore()
     assert settled(devices.here.replica.sync(keep_mine), devices)
     assert devices.values() == [[], [], []]
 

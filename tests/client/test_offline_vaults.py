@@ -13,10 +13,11 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Locked
-from tests.client.both_clients import PASSWORD, Faces
-from tests.client.pair import Pair
-from tests.client.proxy import LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.pair import Pair
+from tests.kit.network.proxy import LOSE, PASS, REFUSE, Once, Proxy
+from tests.kit.people.credentials import PASSWORD
 
 
 @pytest.fixture
@@ -28,9 +29,9 @@ def proxy(server: Server) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def pair(faces: Faces, tmp_path: Path, proxy: Proxy) -> Iterator[Pair]:
+def pair(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> Iterator[Pair]:
     """Two devices that are in step; the second is behind a proxy."""
-    made = Pair(faces, tmp_path, (None, proxy.url))
+    made = Pair(clients, tmp_path, (None, proxy.url))
     yield made
     made.close()
 
@@ -215,12 +216,12 @@ def test_the_directory_changes_while_a_vault_is_sent(pair: Pair, proxy: Proxy) -
     assert [values(pair, 0, name) for name in ("trip", "trip (2)")] == [["theirs"], ["mine"]]
 
 
-def test_a_rotation_before_a_vault_is_sent(pair: Pair, faces: Faces, tmp_path: Path) -> None:
+def test_a_rotation_before_a_vault_is_sent(pair: Pair, clients: ClientFactory, tmp_path: Path) -> None:
     """The keys of the account are replaced on another device: what was written under the old ones is sent."""
     pair.replicas[1].vault("trip", create=True).collection("notes").create("one")
     pair.replicas[1].close()
     pair.clients[0].rotate_keys(PASSWORD)
-    device = faces.client()
+    device = clients.client()
     device.login(pair.email, PASSWORD)
     pair.replicas[1] = device.open_replica(tmp_path / "replica-1")
     assert values(pair, 1, "trip") == ["one"]
@@ -260,9 +261,9 @@ def test_a_vault_that_the_server_refuses(pair: Pair, proxy: Proxy) -> None:
     assert (pair.replicas[1].sync().pushed, pair.replicas[1].refused()) == (1, [])
 
 
-def test_who_can_make_a_vault(pair: Pair, faces: Faces, tmp_path: Path) -> None:
+def test_who_can_make_a_vault(pair: Pair, clients: ClientFactory, tmp_path: Path) -> None:
     """A token cannot; a name that no vault can have is refused at once."""
-    agent = faces.with_token(pair.clients[0].vault("v").token("agent"))
+    agent = clients.with_token(pair.clients[0].vault("v").token("agent"))
     replica = agent.open_replica(tmp_path / "agent")
     replica.sync()
     with pytest.raises((Locked, errors.VaultNotFound)):

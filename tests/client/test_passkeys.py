@@ -15,10 +15,11 @@ from strongroom.client import (
     SecondFactorRequired,
     Tampered,
 )
-from tests.client.both_clients import PASSWORD, Faces
 from tests.client.passkey_owner import Owner
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
 from tests.kit.network.ports import free_port
+from tests.kit.people.credentials import PASSWORD
 from tests.kit.people.soft_key import SoftKey
 
 NEW = "another horse, another staple"
@@ -38,9 +39,9 @@ def named_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture(params=["blocking", "awaiting"])
-def named(request: pytest.FixtureRequest, named_server: Server) -> Iterator[Faces]:
+def named(request: pytest.FixtureRequest, named_server: Server) -> Iterator[ClientFactory]:
     """Makes clients of that server, of each kind in turn."""
-    made = Faces(request.param, f"http://localhost:{named_server.port}")
+    made = ClientFactory(request.param, f"http://localhost:{named_server.port}")
     yield made
     made.close()
 
@@ -48,7 +49,7 @@ def named(request: pytest.FixtureRequest, named_server: Server) -> Iterator[Face
 # Both clients, with a real server
 
 
-def test_one_ceremony_logs_in_and_unlocks(named: Faces) -> None:
+def test_one_ceremony_logs_in_and_unlocks(named: ClientFactory) -> None:
     """Without the password and without naming the account."""
     owner = Owner(named.client)
     before = len(owner.key.asked)
@@ -62,7 +63,7 @@ def test_one_ceremony_logs_in_and_unlocks(named: Faces) -> None:
         named.client().login_with_passkey(owner.key, email="mallory@example.com")
 
 
-def test_a_passkey_is_a_second_factor(named: Faces) -> None:
+def test_a_passkey_is_a_second_factor(named: ClientFactory) -> None:
     """From its registration on a login with the password needs one; the passkey, or one of its recovery codes."""
     owner = Owner(named.client, unlock=False)
     assert len(owner.codes) == 10
@@ -81,7 +82,7 @@ def test_a_passkey_is_a_second_factor(named: Faces) -> None:
         owner.enter()
 
 
-def test_without_prf_it_never_unlocks(named: Faces) -> None:
+def test_without_prf_it_never_unlocks(named: ClientFactory) -> None:
     """It is a second factor, and says so before anything is sent."""
     owner = Owner(named.client)
     plain = SoftKey(prf=False)
@@ -95,7 +96,7 @@ def test_without_prf_it_never_unlocks(named: Faces) -> None:
     named.client().login(owner.email, PASSWORD, code=plain)
 
 
-def test_a_passkey_that_was_not_enabled_does_not_unlock(named: Faces) -> None:
+def test_a_passkey_that_was_not_enabled_does_not_unlock(named: ClientFactory) -> None:
     """It logs in, and the keys stay closed; nothing is left open."""
     owner = Owner(named.client, unlock=False)
     client = named.client()
@@ -105,7 +106,7 @@ def test_a_passkey_that_was_not_enabled_does_not_unlock(named: Faces) -> None:
         client.vaults()
 
 
-def test_passkeys_are_listed_renamed_and_deleted(named: Faces) -> None:
+def test_passkeys_are_listed_renamed_and_deleted(named: ClientFactory) -> None:
     """Whether one opens the account is the keyring's word."""
     owner = Owner(named.client)
     client, other = owner.client, SoftKey()
@@ -134,7 +135,7 @@ def test_passkeys_are_listed_renamed_and_deleted(named: Faces) -> None:
     named.client().login(owner.email, PASSWORD)
 
 
-def test_a_change_of_password_and_a_rotation_keep_passkeys(named: Faces) -> None:
+def test_a_change_of_password_and_a_rotation_keep_passkeys(named: ClientFactory) -> None:
     """The slot is sealed anew without the passkey; a recovery leaves it as well."""
     owner = Owner(named.client)
     owner.client.change_password(PASSWORD, NEW, code=owner.ask)

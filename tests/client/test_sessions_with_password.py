@@ -10,7 +10,8 @@ import pytest
 
 from strongroom.client import Locked
 from strongroom.errors import Invalid, InvalidRefreshToken
-from tests.client.both_clients import PASSWORD, Faces
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD
 
 NEW = "another horse, another staple"
 
@@ -23,37 +24,37 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-def saved(faces: Faces, place: Path) -> Any:
+def saved(clients: ClientFactory, place: Path) -> Any:
     """Somebody with a replica and a saved session."""
-    client = faces.person()
+    client = clients.person()
     client.vault("personal", create=True).collection("notes").create("one")
     client.open_replica(place / "replica").sync()
     client.save_session(place / "session", needs_password=True)
     return client
 
 
-def test_the_file_alone_opens_nothing(faces: Faces, place: Path) -> None:
+def test_the_file_alone_opens_nothing(clients: ClientFactory, place: Path) -> None:
     """No key is in it, `resume` says what it needs, and it is not combined with the system's keyring."""
-    client = saved(faces, place)
+    client = saved(clients, place)
     client.close()
     raw = json.loads((place / "session").read_text())
     assert raw["key"] is None
     assert raw["service"] is None
     with pytest.raises(Locked, match="unlock its replica"):
-        faces.resume(place / "session")
-    other = faces.person()
+        clients.resume(place / "session")
+    other = clients.person()
     with pytest.raises(Invalid, match="needs_password"):
         other.save_session(place / "other", keyring="name", needs_password=True)
 
 
-def test_unlocking_goes_on_with_the_session(faces: Faces, place: Path) -> None:
+def test_unlocking_goes_on_with_the_session(clients: ClientFactory, place: Path) -> None:
     """The same session and no second one, also after the password and the keys were changed here."""
-    client = saved(faces, place)
-    watcher = faces.client()
+    client = saved(clients, place)
+    watcher = clients.client()
     watcher.login(client._core.email, PASSWORD)
     before = {one.id for one in watcher.sessions()}
     client.close()
-    again = faces.client()
+    again = clients.client()
     again.unlock(place / "replica", PASSWORD, session=place / "session")
     assert [note.value for note in again.vault("personal").collection("notes")] == ["one"]
     assert {one.id for one in watcher.sessions()} == before
@@ -63,22 +64,22 @@ def test_unlocking_goes_on_with_the_session(faces: Faces, place: Path) -> None:
     replica.sync()
     own = {one.id for one in again.sessions() if one.current}
     again.close()
-    third = faces.client()
+    third = clients.client()
     third.unlock(place / "replica", NEW, session=place / "session")
     assert {one.id for one in third.sessions()} == own
 
 
-def test_a_session_that_has_ended_is_replaced_by_a_login(faces: Faces, place: Path) -> None:
+def test_a_session_that_has_ended_is_replaced_by_a_login(clients: ClientFactory, place: Path) -> None:
     """The first request says that it has ended, the next one logs in; without the file, and with a damaged one, too."""
-    client = saved(faces, place)
+    client = saved(clients, place)
     email = client._core.email
     client.close()
-    watcher = faces.client()
+    watcher = clients.client()
     watcher.login(email, PASSWORD)
     for one in watcher.sessions():
         if not one.current:
             watcher.end_session(one.id)
-    again = faces.client()
+    again = clients.client()
     again.unlock(place / "replica", PASSWORD, session=place / "session")
     with pytest.raises(InvalidRefreshToken):
         again.sessions()
@@ -86,10 +87,10 @@ def test_a_session_that_has_ended_is_replaced_by_a_login(faces: Faces, place: Pa
     again.close()
     (place / "session").write_text("damaged")
     (place / "session").chmod(0o600)
-    again = faces.client()
+    again = clients.client()
     again.unlock(place / "replica", PASSWORD, session=place / "session")
     assert len(again.sessions()) == 3
     again.close()
-    again = faces.client()
+    again = clients.client()
     again.unlock(place / "replica", PASSWORD, session=place / "nothing")
     assert len(again.sessions()) == 4

@@ -12,7 +12,8 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import ReadOnlyReplica
-from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.programs import processes
 
 ROOT = Path(__file__).parents[2]
@@ -84,10 +85,10 @@ class Other:
 class Home:
     """An account with one document, and its replica."""
 
-    def __init__(self, faces: Faces, path: Path) -> None:
-        self.faces = faces
+    def __init__(self, clients: ClientFactory, path: Path) -> None:
+        self.clients = clients
         self.path = path
-        self.client = faces.client()
+        self.client = clients.client()
         self.client.register(unique_email(), PASSWORD)
         self.client.vault("v", create=True).collection("notes").create("first")
         replica = self.client.open_replica(path)
@@ -95,12 +96,12 @@ class Home:
         replica.close()
 
     def other(self) -> Other:
-        return Other(self.faces.url, self.path)
+        return Other(self.clients.url, self.path)
 
 
 @pytest.fixture
-def home(faces: Faces, tmp_path: Path) -> Home:
-    return Home(faces, tmp_path / "replica")
+def home(clients: ClientFactory, tmp_path: Path) -> Home:
+    return Home(clients, tmp_path / "replica")
 
 
 def values(replica: Any) -> list[str]:

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.harness import Server
-from tests.js.typescript_client import TypeScriptFaces
-from tests.js.typescript_devices import Nodes
 from tests.kit.clients import javascript
+from tests.kit.clients.typescript import TypeScriptClientFactory
+from tests.kit.clients.typescript_devices import Nodes
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -33,7 +33,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def lone(tmp_path: Path) -> Iterator[Server]:
+def own_server(tmp_path: Path) -> Iterator[Server]:
     """A server for one test alone, not yet started."""
     running = Server(tmp_path / "server")
     yield running
@@ -41,8 +41,8 @@ def lone(tmp_path: Path) -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def _typescript() -> Iterator[TypeScriptFaces]:
-    made = TypeScriptFaces("")
+def _typescript() -> Iterator[TypeScriptClientFactory]:
+    made = TypeScriptClientFactory("")
     yield made
     made.close()
 
@@ -56,7 +56,7 @@ def nodes() -> Iterator[Nodes]:
 
 
 @pytest.fixture
-def faces(_typescript: TypeScriptFaces, server: Server) -> TypeScriptFaces:
+def clients(_typescript: TypeScriptClientFactory, server: Server) -> TypeScriptClientFactory:
     """Makes TypeScript clients; all tests share their process."""
     _typescript.url = f"http://127.0.0.1:{server.port}"
     return _typescript

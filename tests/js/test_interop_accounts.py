@@ -10,11 +10,11 @@ import pytest
 
 from strongroom.client import Client, InvalidCredentials, Locked, SecondFactorRequired
 from strongroom.errors import InsufficientScope, InvalidRefreshToken, Unauthorized
-from tests.client.both_clients import PASSWORD, unique_email
-from tests.client.test_second_factor import App
 from tests.contract.harness import Server
-from tests.js.typescript_client import TypeScriptFaces
+from tests.kit.clients.typescript import TypeScriptClientFactory
 from tests.kit.network.ports import free_port
+from tests.kit.people.authenticator_app import AuthenticatorApp
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.people.soft_key import SoftKey
 
 NEW = "another horse, another staple"
@@ -71,7 +71,9 @@ def interop_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
 
 
 @pytest.fixture(params=["python to typescript", "typescript to python"])
-def pair(request: pytest.FixtureRequest, _typescript: TypeScriptFaces, interop_server: Server) -> Iterator[Pair]:
+def pair(
+    request: pytest.FixtureRequest, _typescript: TypeScriptClientFactory, interop_server: Server
+) -> Iterator[Pair]:
     """An account that each client writes in turn, and the other reads."""
     url = f"http://localhost:{interop_server.port}"
     _typescript.url = url
@@ -213,7 +215,7 @@ def test_a_token_that_the_other_made(pair: Pair) -> None:
 def test_one_time_codes_that_the_other_enrolled(pair: Pair) -> None:
     """A login asks for one, whichever client it is; a recovery code stands in."""
     pair.furnish()
-    app = App(pair.writer.second_factor.enrol(PASSWORD).secret)
+    app = AuthenticatorApp(pair.writer.second_factor.enrol(PASSWORD).secret)
     codes = pair.writer.second_factor.confirm(app.next())
     with pytest.raises(SecondFactorRequired):
         pair.other().login(pair.email, PASSWORD)

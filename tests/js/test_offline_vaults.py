@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.pair import Pair
-from tests.client.proxy import Proxy
 from tests.client.test_offline_vaults import (  # noqa: F401
     test_a_rotation_before_a_vault_is_sent,
     test_a_vault_that_is_deleted_before_its_documents_come,
@@ -19,7 +17,9 @@ from tests.client.test_offline_vaults import (  # noqa: F401
     test_two_devices_make_vaults_of_one_name,
 )
 from tests.contract.harness import Server
-from tests.js.typescript_client import TypeScriptFaces
+from tests.kit.clients.pair import Pair
+from tests.kit.clients.typescript import TypeScriptClientFactory
+from tests.kit.network.proxy import Proxy
 
 
 @pytest.fixture
@@ -31,8 +31,8 @@ def proxy(server: Server) -> Iterator[Proxy]:
 
 
 @pytest.fixture
-def pair(faces: TypeScriptFaces, tmp_path: Path, proxy: Proxy) -> Iterator[Pair]:
+def pair(clients: TypeScriptClientFactory, tmp_path: Path, proxy: Proxy) -> Iterator[Pair]:
     """Two devices that are in step."""
-    made = Pair(faces, tmp_path, (None, proxy.url))  # type: ignore[arg-type]
+    made = Pair(clients, tmp_path, (None, proxy.url))  # type: ignore[arg-type]
     yield made
     made.close()

@@ -14,11 +14,11 @@ from tests.client.test_passkeys import (  # noqa: F401
     test_without_prf_it_never_unlocks,
 )
 from tests.contract.harness import Server
-from tests.js.typescript_client import TypeScriptFaces
+from tests.kit.clients.typescript import TypeScriptClientFactory
 
 
 @pytest.fixture
-def named(_typescript: TypeScriptFaces, named_server: Server) -> TypeScriptFaces:  # noqa: F811
+def named(_typescript: TypeScriptClientFactory, named_server: Server) -> TypeScriptClientFactory:  # noqa: F811
     """Makes TypeScript clients of a server that has a name, and so passkeys."""
     _typescript.url = f"http://localhost:{named_server.port}"
     return _typescript

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.pair import Pair
-from tests.client.proxy import Proxy
 from tests.client.test_refused import (  # noqa: F401
     orphaned,
     test_a_change_of_a_refused_document_is_sent,
@@ -48,13 +46,15 @@ from tests.client.test_replica import (  # noqa: F401
 )
 from tests.client.test_watch import test_changes_come_by_themselves, test_without_events_it_polls  # noqa: F401
 from tests.contract.harness import Server
-from tests.js.typescript_client import TypeScriptFaces
+from tests.kit.clients.pair import Pair
+from tests.kit.clients.typescript import TypeScriptClientFactory
+from tests.kit.network.proxy import Proxy
 
 
 @pytest.fixture
-def pair(faces: TypeScriptFaces, tmp_path: Path) -> Iterator[Pair]:
+def pair(clients: TypeScriptClientFactory, tmp_path: Path) -> Iterator[Pair]:
     """Two devices that are in step."""
-    made = Pair(faces, tmp_path)  # type: ignore[arg-type]
+    made = Pair(clients, tmp_path)  # type: ignore[arg-type]
     yield made
     made.close()
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.devices import Devices
 from tests.client.test_account_restores import (  # noqa: F401
     test_a_client_goes_on_when_its_replica_has_compared_a_restore,
     test_a_client_still_misses_what_its_replica_never_had,
@@ -66,17 +65,18 @@ from tests.client.test_restore import (  # noqa: F401
     test_what_was_forgotten_comes_back,
     test_where_both_went_on_it_is_a_conflict,
 )
-from tests.js.typescript_devices import MixedCrew, Nodes
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.typescript_devices import MixedCrew, Nodes
+from tests.kit.servers.restartable_server import RestartableServer
 
 
 @pytest.fixture(params=[0, 1], ids=["TypeScript here", "TypeScript there"])
 def devices(request: pytest.FixtureRequest, nodes: Nodes, tmp_path: Path) -> Iterator[Devices]:
     """A device of each language, in step with a server; `here` is the TypeScript one, or `there` is."""
-    place = RestartableServer(str(tmp_path / "vault.db"))
-    crew = MixedCrew(place, 2, nodes, lambda number: number == request.param)
-    made = Devices(place, tmp_path, crew)
+    server = RestartableServer(str(tmp_path / "vault.db"))
+    crew = MixedCrew(server, 2, nodes, lambda number: number == request.param)
+    made = Devices(server, tmp_path, crew)
     yield made
     made.close()
     crew.close()
-    place.close()
+    server.close()

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.both_clients import Faces
 from tests.client.conftest import shared_in
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
 
 
 @pytest.fixture(scope=shared_in)
@@ -31,8 +31,8 @@ def liar(server: Server) -> Iterator[Liar]:
 
 
 @pytest.fixture
-def hostile(liar: Liar, request: pytest.FixtureRequest) -> Iterator[Faces]:
+def hostile(liar: Liar, request: pytest.FixtureRequest) -> Iterator[ClientFactory]:
     """Makes clients that talk to the liar: of one kind for this half of the tests, of the other for that."""
-    made = Faces(("blocking", "awaiting")[zlib.crc32(request.node.name.encode()) % 2], liar.url)
+    made = ClientFactory(("blocking", "awaiting")[zlib.crc32(request.node.name.encode()) % 2], liar.url)
     yield made
     made.close()

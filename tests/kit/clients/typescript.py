@@ -28,8 +28,8 @@ from strongroom.client import errors as client_errors
 from strongroom.client.errors import TypeMismatch, Unreachable
 from strongroom.client.replica import RefusedChange, Report, Resolution
 from strongroom.errors import Later, Refusal, UidTaken
-from tests.client.both_clients import PASSWORD, unique_email
 from tests.kit.clients.javascript import bundles, started
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 UNDEFINED = object()
 _GENERATOR = ""  # the class of an asynchronous generator has no name
@@ -387,8 +387,8 @@ class Tokens(NamedTuple):
         return self.access
 
 
-class TypeScriptFaces:
-    """Makes TypeScript clients, as `Faces` makes Python ones."""
+class TypeScriptClientFactory:
+    """Makes TypeScript clients, as `ClientFactory` makes Python ones."""
 
     kind = "typescript"
 
