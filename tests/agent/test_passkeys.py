@@ -12,9 +12,9 @@ from strongroom.client import Client, SecurityKey
 from strongroom.items import Login
 from tests.agent.person import PASSWORD, Person
 from tests.agent.test_first_day import at_terminal
-from tests.client.test_passkeys import named_server  # noqa: F401
 from tests.contract.harness import Server
 from tests.kit.people.soft_ctap_device import SoftCtapDevice
+from tests.kit.servers.fixtures import named_server  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
 PIN = "4711-pin"

@@ -67,6 +67,7 @@ def test_what_is_queued_before_the_keyring_is_kept_opens_from_the_file_alone(dev
     assert seal.read_proof(stored.proof).generation == 3
 
 
+@pytest.mark.both_languages
 def test_a_stale_client_is_told_to_log_in_again(devices: Devices) -> None:
     """Its keyring has the slots of before a rotation: that is a conflict, and not a change without a password."""
     vault = devices.there.client.vault("v")
@@ -75,6 +76,7 @@ def test_a_stale_client_is_told_to_log_in_again(devices: Devices) -> None:
         vault.rename("w")
 
 
+@pytest.mark.both_languages
 def test_a_client_goes_on_when_its_replica_has_compared_a_restore(devices: Devices) -> None:
     """Outside the replica too: the times of the restored database are not taken for a lie."""
     notes = devices.here.client.vault("v").collection("notes")
@@ -120,6 +122,7 @@ def test_a_saved_session_goes_on_when_another_program_has_compared_a_restore(dev
     assert sorted(str(note.value) for note in notes) == ["kept", "since the backup"]
 
 
+@pytest.mark.both_languages
 def test_a_client_still_misses_what_its_replica_never_had(devices: Devices) -> None:
     """The client has seen more than its replica; a new epoch does not make it forget that."""
     notes = devices.here.client.vault("v").collection("notes")
@@ -133,6 +136,7 @@ def test_a_client_still_misses_what_its_replica_never_had(devices: Devices) -> N
         notes.get(note.uid)
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_new_device_mends_a_restored_server(devices: Devices, *, changed: bool) -> None:
     """It has seen only the newest keyring, and knows by the server's history which ones that follows on."""
@@ -155,6 +159,7 @@ def test_a_new_device_mends_a_restored_server(devices: Devices, *, changed: bool
     assert sorted(vault.name for vault in fresh.vaults()) == ["v", "w", "x", "y"]
 
 
+@pytest.mark.both_languages
 def test_a_new_device_mends_a_second_restore(devices: Devices) -> None:
     """The server keeps no keyring between the backup's and the newest: the newest one says which ones it follows on."""
     devices.server.backup()
@@ -174,6 +179,7 @@ def test_a_new_device_mends_a_second_restore(devices: Devices) -> None:
     assert sorted(vault.name for vault in devices.login().vaults()) == ["v", "w", "x", "y"]
 
 
+@pytest.mark.both_languages
 def test_a_new_device_replaces_no_keyring_of_another_branch(devices: Devices) -> None:
     """After a second restore another device went on alone: the key of a vault is in its keyring, and nowhere else."""
     devices.server.backup()
@@ -195,6 +201,7 @@ def test_a_new_device_replaces_no_keyring_of_another_branch(devices: Devices) ->
     assert devices.stored_keyring() == before
 
 
+@pytest.mark.both_languages
 def test_another_row_of_the_same_version_is_not_what_a_change_was_made_from(devices: Devices) -> None:
     """After a restore another device has made its own version 2. A change that waits, made from mine, is a conflict."""
     here, there = devices.notes(devices.here), devices.notes(devices.there)
@@ -238,6 +245,7 @@ def test_a_backup_of_before_figures_were_lifted_is_mended(devices: Devices, monk
     assert (lifted["memory"], lifted["passes"]) == (131_072, 4)
 
 
+@pytest.mark.both_languages
 def test_a_gap_between_keyrings_is_told(devices: Devices) -> None:
     """A device that was away for longer than a keyring names others takes the newest one, and says so once."""
     vault = devices.there.client.vault("v")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -28,13 +27,6 @@ def email(server: Server) -> str:
     made = unique_email()
     add_account(server, made)
     return made
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    made = Proxy(server.port)
-    yield made
-    made.close()
 
 
 class Recorder(httpx2.HTTPTransport):
@@ -62,6 +54,7 @@ def fields_of(refusal: errors.Refusal) -> dict[str, str]:
     return fields
 
 
+@pytest.mark.both_languages
 def test_a_login_names_the_way_out(clients: ClientFactory, email: str) -> None:
     """To somebody who has never opened the account; who has only mistypes, and need not hear of it."""
     with pytest.raises(errors.InvalidCredentials, match=NAMED):
@@ -73,6 +66,7 @@ def test_a_login_names_the_way_out(clients: ClientFactory, email: str) -> None:
     assert "adopt" not in str(raised.value)
 
 
+@pytest.mark.both_languages
 def test_it_is_opened_by_its_owner_alone(clients: ClientFactory, server: Server, email: str) -> None:
     """The operator's password opens nothing more: no session and no API key of before is left."""
     before = plain_login(server, email).json()
@@ -104,6 +98,7 @@ def test_what_is_sent_as_typed(server: Server, email: str) -> None:
     assert [path for path, body in line.bodies if TYPED in body.values()] == ["/auth/email/login", "/auth/password"]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE, BUSY])
 def test_on_a_bad_line(clients: ClientFactory, email: str, proxy: Proxy, fate: str) -> None:
     """Every first answer is lost, or every first request: it is done once."""
@@ -116,6 +111,7 @@ def test_on_a_bad_line(clients: ClientFactory, email: str, proxy: Proxy, fate: s
         clients.client().adopt_account(email, TYPED, PASSWORD)
 
 
+@pytest.mark.both_languages
 def test_where_the_line_stays_dead(clients: ClientFactory, email: str, proxy: Proxy) -> None:
     """The client does not know whether it is done, and holds no key; then the new password logs in."""
     client = clients.client(proxy.url, retries=1)
@@ -128,6 +124,7 @@ def test_where_the_line_stays_dead(clients: ClientFactory, email: str, proxy: Pr
     assert client.vaults() == []
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("lie", ["another keyring", "another version", "none"])
 def test_a_keyring_that_is_not_kept(clients: ClientFactory, server: Server, email: str, lie: str) -> None:
     """The server must show the keyring that it was given; otherwise the client holds no key and no session."""
@@ -162,6 +159,7 @@ def test_a_password_of_ones_own(clients: ClientFactory, server: Server, email: s
     assert plain_login(server, email).status_code == 200
 
 
+@pytest.mark.both_languages
 def test_an_account_that_has_keys_is_left_alone(clients: ClientFactory, server: Server) -> None:
     """A device that has opened it does not send the password as typed; elsewhere the server does not know that one."""
     email = unique_email()
@@ -182,6 +180,7 @@ def test_an_account_that_has_keys_is_left_alone(clients: ClientFactory, server: 
     assert plain_login(server, other).status_code == 200
 
 
+@pytest.mark.both_languages
 def test_an_account_of_another_program_is_left_alone(clients: ClientFactory, server: Server, email: str) -> None:
     """It could not log in any more: nothing is changed while there are vaults."""
     http = server.connect(plain_login(server, email).json()["accessToken"])

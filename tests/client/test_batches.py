@@ -28,13 +28,6 @@ from tests.kit.network.proxy import LOSE, PASS, REFUSE, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
 
 
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
 def notes_of(client: Any) -> Any:
     return client.vault("v", create=True).collection("notes")
 
@@ -47,6 +40,7 @@ def count_batches(proxy: Proxy) -> int:
     return sum(path.endswith("/batch") for _, path, _ in proxy.seen)
 
 
+@pytest.mark.both_languages
 def test_many_documents_are_created_replaced_and_deleted(clients: ClientFactory, proxy: Proxy) -> None:
     """In few requests, with results in the order of the items, and verified as single ones are."""
     notes = notes_of(clients.person(url=proxy.url))
@@ -63,6 +57,7 @@ def test_many_documents_are_created_replaced_and_deleted(clients: ClientFactory,
     assert notes.revive(gone[7]).value == 14
 
 
+@pytest.mark.both_languages
 def test_items_are_taken_as_they_are_needed(clients: ClientFactory) -> None:
     """An endless iterable is fine, as long as nobody reads its results to the end."""
     notes = notes_of(clients.person())
@@ -81,6 +76,7 @@ def test_items_are_taken_as_they_are_needed(clients: ClientFactory) -> None:
     close()
 
 
+@pytest.mark.both_languages
 def test_a_batch_stays_within_the_limits_of_the_server(clients: ClientFactory, proxy: Proxy) -> None:
     """Of operations, two for each deletion, and of bytes; one large document is a batch of its own."""
     assert batches.MOST_OPERATIONS <= rules.MAX_OPERATIONS
@@ -93,6 +89,7 @@ def test_a_batch_stays_within_the_limits_of_the_server(clients: ClientFactory, p
     assert len(large) == 3
 
 
+@pytest.mark.both_languages
 def test_what_cannot_be_written_is_told_and_the_rest_goes_on(clients: ClientFactory) -> None:
     """A value that JSON cannot hold, a document that was changed or is gone, one of elsewhere, a uid in use."""
     client = clients.person()
@@ -121,6 +118,7 @@ def test_what_cannot_be_written_is_told_and_the_rest_goes_on(clients: ClientFact
     assert gone[3].document == gone[2].document
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("uids", [1, 3])
 def test_uids_are_as_many_as_values(clients: ClientFactory, uids: int) -> None:
     """Otherwise the program has made a mistake, and is told."""
@@ -129,6 +127,7 @@ def test_uids_are_as_many_as_values(clients: ClientFactory, uids: int) -> None:
         list(notes.create_many([1, 2], uids=[str(uuid.uuid4()) for _ in range(uids)]))
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE])
 def test_a_lost_response_writes_nothing_twice(clients: ClientFactory, proxy: Proxy, fate: str) -> None:
     """Of every batch the first answer or the first request is lost; each item is stored once, as its result says."""
@@ -151,6 +150,7 @@ def test_a_lost_response_writes_nothing_twice(clients: ClientFactory, proxy: Pro
     assert [one.version for one in notes.history(made[2].uid)] == [1]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("what", ["create", "replace", "delete"])
 def test_what_others_changed_after_a_lost_response_was_written(
     clients: ClientFactory, server: Server, what: str
@@ -191,6 +191,7 @@ def test_what_others_changed_after_a_lost_response_was_written(
         liar.close()
 
 
+@pytest.mark.both_languages
 def test_a_second_run_with_the_same_uids_creates_nothing_twice(clients: ClientFactory, proxy: Proxy) -> None:
     """The connection ends in the middle: what was stored is told, and a new run finds it and does the rest."""
     client = clients.person(url=proxy.url, retries=0)
@@ -213,6 +214,7 @@ def test_a_second_run_with_the_same_uids_creates_nothing_twice(clients: ClientFa
     assert sorted(one.value for one in notes) == list(range(1_100))
 
 
+@pytest.mark.both_languages
 def test_a_server_that_takes_less_gets_smaller_batches(clients: ClientFactory, own_server: Server) -> None:
     """A batch over its limit is sent in halves; one document over it is refused alone. A full quota stops the run."""
     own_server.settings |= {"MAX_BODY_BYTES": "20000", "QUOTA_DOCUMENTS": "30"}

@@ -25,6 +25,7 @@ def two(clients: ClientFactory) -> tuple[Any, Any]:
     return one, other
 
 
+@pytest.mark.both_languages
 def test_a_blob_that_was_not_read_is_not_overwritten(clients: ClientFactory) -> None:
     """Neither the first one of another device, nor its next; opening the vault again is not reading its blob."""
     one, other = two(clients)
@@ -58,6 +59,7 @@ def test_a_blob_is_overwritten_on_purpose(clients: ClientFactory) -> None:
     assert b.blob.get().value == "a"
 
 
+@pytest.mark.both_languages
 def test_what_a_client_wrote_itself_it_replaces(clients: ClientFactory) -> None:
     """Through every vault that it opens, and after a rename or a rotation by any device: the content is the same."""
     one, other = two(clients)
@@ -78,6 +80,7 @@ def test_what_a_client_wrote_itself_it_replaces(clients: ClientFactory) -> None:
     assert one.vault("x").blob.get().value == 5
 
 
+@pytest.mark.both_languages
 def test_a_put_can_be_repeated(clients: ClientFactory) -> None:
     """After an attempt without a response: what is there already conflicts with nothing."""
     one, other = two(clients)
@@ -94,6 +97,7 @@ def test_an_export_reads_no_blob(clients: ClientFactory, tmp_path: Path) -> None
         other.vault("v").blob.put("b")
 
 
+@pytest.mark.both_languages
 def test_a_blob_of_a_replica_was_read(devices: Devices) -> None:
     """The client of a replica may replace the blob that the replica has shown, and no later one."""
     here, there = devices.here.client.vault("v"), devices.there.client.vault("v")

@@ -21,6 +21,7 @@ from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
 
 
+@pytest.mark.both_languages
 def test_the_day_of_a_document(clients: ClientFactory) -> None:
     """Created, read, listed, replaced, deleted: each step gives what the next one needs."""
     notes = clients.person().vault("personal", create=True).collection("notes")
@@ -38,6 +39,7 @@ def test_the_day_of_a_document(clients: ClientFactory) -> None:
     assert notes.get(note.uid, deleted=True).value == {"title": "Hello again"}
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize(
     "value", [None, True, 0, -1.5, "", "text \U0001f510", [], {"a": [1, {"b": None}]}, b"", b"\x00\xff"]
 )
@@ -49,6 +51,7 @@ def test_values_come_back_as_they_were(clients: ClientFactory, value: Any) -> No
     assert type(found) is type(value)
 
 
+@pytest.mark.both_languages
 def test_another_device_sees_the_same(clients: ClientFactory) -> None:
     """Whoever logs in elsewhere with the same password opens the same vault, by its name."""
     email = unique_email()
@@ -64,6 +67,7 @@ def test_another_device_sees_the_same(clients: ClientFactory) -> None:
     assert second.vault("late").uid == late.uid
 
 
+@pytest.mark.both_languages
 def test_a_change_that_was_not_seen_is_a_conflict(clients: ClientFactory) -> None:
     """Who replaces or deletes what has changed meanwhile is told so, in the server's own word."""
     notes = clients.person().vault("v", create=True).collection("c")
@@ -78,6 +82,7 @@ def test_a_change_that_was_not_seen_is_a_conflict(clients: ClientFactory) -> Non
     assert notes.get(seen.uid).value == 2
 
 
+@pytest.mark.both_languages
 def test_a_deleted_document_comes_back(clients: ClientFactory) -> None:
     """Replacing a tombstone revives the document."""
     notes = clients.person().vault("v", create=True).collection("c")
@@ -87,6 +92,7 @@ def test_a_deleted_document_comes_back(clients: ClientFactory) -> None:
     assert [note.value for note in notes] == ["new"]
 
 
+@pytest.mark.both_languages
 def test_changes_since_a_moment(clients: ClientFactory) -> None:
     """A walk tells what changed, deletions included, and where to go on."""
     vault = clients.person().vault("v", create=True)
@@ -102,6 +108,7 @@ def test_changes_since_a_moment(clients: ClientFactory) -> None:
     assert {(change.collection, change.deleted) for change in vault.since(0)} == {("notes", True), ("tasks", False)}
 
 
+@pytest.mark.both_languages
 def test_a_walk_goes_through_pages(clients: ClientFactory) -> None:
     """More documents than one page holds: each comes once, in the order of their last change."""
     notes = clients.person().vault("v", create=True).collection("c")
@@ -110,6 +117,7 @@ def test_a_walk_goes_through_pages(clients: ClientFactory) -> None:
     assert [note.value for note in notes] == [*range(1, 203), "moved to the end"]
 
 
+@pytest.mark.both_languages
 def test_collections_do_not_show_each_other(clients: ClientFactory) -> None:
     """A document is found in its own collection only."""
     vault = clients.person().vault("v", create=True)
@@ -122,6 +130,7 @@ def test_collections_do_not_show_each_other(clients: ClientFactory) -> None:
     assert [found.collection for found in vault] == ["notes"]
 
 
+@pytest.mark.both_languages
 def test_a_blob(clients: ClientFactory) -> None:
     """A vault carries one value besides its documents; who has not seen the last one is told so."""
     vault = clients.person().vault("v", create=True)
@@ -134,6 +143,7 @@ def test_a_blob(clients: ClientFactory) -> None:
         vault.blob.put("late", after=first)
 
 
+@pytest.mark.both_languages
 def test_names_are_sealed_unless_asked(clients: ClientFactory) -> None:
     """The server sees the name of a vault only where its owner says so."""
     client = clients.person()
@@ -144,6 +154,7 @@ def test_names_are_sealed_unless_asked(clients: ClientFactory) -> None:
     assert client.vault("hidden").collection("c").create(1).wire.startswith("sr2.")
 
 
+@pytest.mark.both_languages
 def test_a_vault_that_is_not_there(clients: ClientFactory) -> None:
     """A vault is made only where that is asked for, and is gone when it is deleted."""
     client = clients.person()
@@ -158,6 +169,7 @@ def test_a_vault_that_is_not_there(clients: ClientFactory) -> None:
     assert client.vault("something", create=True).uid != vault.uid
 
 
+@pytest.mark.both_languages
 def test_a_wrong_password_and_an_unknown_email_look_alike(clients: ClientFactory) -> None:
     """Neither is told apart, and nobody is logged in."""
     email = unique_email()
@@ -172,6 +184,7 @@ def test_a_wrong_password_and_an_unknown_email_look_alike(clients: ClientFactory
         client.register(email, PASSWORD)
 
 
+@pytest.mark.both_languages
 def test_another_password_opens_the_same_vaults(clients: ClientFactory) -> None:
     """After a change the old password is refused, and every document still opens."""
     email = unique_email()
@@ -189,6 +202,7 @@ def test_another_password_opens_the_same_vaults(clients: ClientFactory) -> None:
     assert [found.value for found in other.vault("v").collection("c")] == ["kept"]
 
 
+@pytest.mark.both_languages
 def test_the_recovery_key_opens_an_account(clients: ClientFactory) -> None:
     """It works after a change of password too, sets another one, and a newer key replaces it."""
     email = unique_email()
@@ -210,6 +224,7 @@ def test_the_recovery_key_opens_an_account(clients: ClientFactory) -> None:
     assert [vault.name for vault in again.vaults()] == ["v"]
 
 
+@pytest.mark.both_languages
 def test_sessions_are_listed_and_ended(clients: ClientFactory) -> None:
     """One device can end the session of another."""
     email = unique_email()
@@ -227,6 +242,7 @@ def _current(client: Any) -> list[str]:
     return [session.id for session in client.sessions() if session.current]
 
 
+@pytest.mark.both_languages
 def test_after_a_logout_nothing_is_left(clients: ClientFactory) -> None:
     """Keys and tokens are forgotten, and the session is over at the server."""
     client = clients.person()
@@ -300,6 +316,7 @@ def test_what_is_written_is_decrypted_once(clients: ClientFactory, monkeypatch: 
     assert [notes.get(one.uid) for one in many] == many
 
 
+@pytest.mark.both_languages
 def test_who_registers_leaves_the_account_before(clients: ClientFactory) -> None:
     """Also where the registration is refused: nothing is written to the wrong account."""
     client = clients.person()
@@ -312,6 +329,7 @@ def test_who_registers_leaves_the_account_before(clients: ClientFactory) -> None
         vault.collection("c").create(1)
 
 
+@pytest.mark.both_languages
 def test_a_recovery_with_a_bad_new_password_does_not_begin(clients: ClientFactory) -> None:
     """It is refused before anything is sent: the client still has the account that it had."""
     email = unique_email()
@@ -324,6 +342,7 @@ def test_a_recovery_with_a_bad_new_password_does_not_begin(clients: ClientFactor
     assert len(client.sessions()) == 1
 
 
+@pytest.mark.both_languages
 def test_blobs_on_a_blob_server(clients: ClientFactory, own_server: Server) -> None:
     """A vault that must carry a blob from the start is made all the same."""
     own_server.settings["VAULT_VARIANT"] = "blob"
@@ -340,6 +359,7 @@ def test_blobs_on_a_blob_server(clients: ClientFactory, own_server: Server) -> N
     assert blob.value == {"theme": "light"}
 
 
+@pytest.mark.both_languages
 def test_an_account_ends(clients: ClientFactory) -> None:
     """With the right password only; then the email is free."""
     email = unique_email()

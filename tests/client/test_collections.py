@@ -7,6 +7,7 @@ import pytest
 from tests.kit.clients.factory import ClientFactory
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("sealed", [True, False])
 def test_collections_are_listed_by_name(clients: ClientFactory, *, sealed: bool) -> None:
     """Each once, also after a rotation, which gives it another name on the wire; not one without documents."""
@@ -23,6 +24,7 @@ def test_collections_are_listed_by_name(clients: ClientFactory, *, sealed: bool)
     assert found["notes"].get(last.uid).value == 2
 
 
+@pytest.mark.both_languages
 def test_many_collections_are_listed_in_pages(clients: ClientFactory) -> None:
     """More than one response holds; a vault's token sees them too."""
     vault = clients.person().vault("v", create=True)

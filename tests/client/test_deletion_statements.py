@@ -43,6 +43,7 @@ def test_a_vault_goes_when_a_key_holder_says_so(devices: Devices) -> None:
         devices.there.client.vault("w")
 
 
+@pytest.mark.both_languages
 def test_a_client_that_knows_the_vault_learns_that_it_is_gone(devices: Devices) -> None:
     """Its copy of the directory is older: no lie, no alarm; and the name is free for a new vault."""
     uid = two_vaults(devices)
@@ -68,6 +69,7 @@ def test_a_vault_that_a_directory_does_not_list_stays(devices: Devices) -> None:
     assert devices.there.replica._local.file.documents.uids(uid) != set()
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("restored", [False, True])
 def test_a_vault_that_the_server_does_not_list_stays(devices: Devices, *, restored: bool) -> None:
     """Hidden, that is an error; lost in a restore, it is made again. Neither takes it from a disk."""

@@ -19,6 +19,7 @@ THIRD = "a third horse with a battery"
 # The keyring
 
 
+@pytest.mark.both_languages
 def test_an_older_directory_gets_the_identical_keyring_again(devices: Devices) -> None:
     """The password is the same, so the device that has seen more puts its own keyring again, at its own version."""
     devices.server.backup()
@@ -33,6 +34,7 @@ def test_an_older_directory_gets_the_identical_keyring_again(devices: Devices) -
     assert sorted(vault.name for vault in devices.login().vaults()) == ["v", "w"]
 
 
+@pytest.mark.both_languages
 def test_a_new_process_goes_on_with_the_keyring_of_its_replica(devices: Devices) -> None:
     """It logs in to a server that has an older directory, and finds the newer one on its disk."""
     devices.server.backup()
@@ -48,6 +50,7 @@ def test_a_new_process_goes_on_with_the_keyring_of_its_replica(devices: Devices)
         assert [note.value for note in replica.vault("w").collection("notes")] == ["in w"]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("change", ["password", "recovery", "rotation"])
 def test_older_credentials_are_not_written_over(devices: Devices, change: str) -> None:
     """A backup of before a change of the ways in: an error of its own, and nothing is written."""
@@ -71,6 +74,7 @@ def test_older_credentials_are_not_written_over(devices: Devices, change: str) -
     assert devices.stored_keyring() == before
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("rotated", [False, True])
 def test_a_person_mends_older_credentials(devices: Devices, *, rotated: bool) -> None:
     """`unlock` opens the replica with the newest password; `change_password` takes the one that the server knows."""
@@ -100,6 +104,7 @@ def test_a_person_mends_older_credentials(devices: Devices, *, rotated: bool) ->
     devices.client().unlock(devices.here.path, THIRD)
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("more", [1, 3])
 def test_a_keyring_that_went_on_is_not_replaced(devices: Devices, more: int) -> None:
     """Another device made a vault after the restore: its key is in the server's keyring alone."""
@@ -119,6 +124,7 @@ def test_a_keyring_that_went_on_is_not_replaced(devices: Devices, more: int) -> 
 # Rows
 
 
+@pytest.mark.both_languages
 def test_no_epoch_lifts_a_version(devices: Devices) -> None:
     """A server that says "restored" over and over gets the same rows each time, at their own versions."""
     here = devices.notes(devices.here)
@@ -138,6 +144,7 @@ def test_no_epoch_lifts_a_version(devices: Devices) -> None:
     assert rows.keys() == {note.uid, gone.uid, new.uid}
 
 
+@pytest.mark.both_languages
 def test_a_stale_device_writes_nothing_for_an_epoch(devices: Devices) -> None:
     """It has an older version than the server: it takes the newer one, and sends nothing."""
     here = devices.notes(devices.here)
@@ -155,6 +162,7 @@ def test_a_stale_device_writes_nothing_for_an_epoch(devices: Devices) -> None:
     assert devices.get(devices.there, note.uid).value == "three"
 
 
+@pytest.mark.both_languages
 def test_no_resolver_decides_for_a_lower_version(devices: Devices) -> None:
     """The server's side is older than what this device has seen: that is for a person."""
     here, there = devices.notes(devices.here), devices.notes(devices.there)
@@ -184,6 +192,7 @@ def test_no_resolver_decides_for_a_lower_version(devices: Devices) -> None:
     assert devices.stored_rows()[note.uid][0] > conflict.mine.version
 
 
+@pytest.mark.both_languages
 def test_a_conflict_that_waits_through_a_restore_loses_neither_side(devices: Devices) -> None:
     """Three texts of one document: mine waits, theirs is here, and the restored server has gone on with a third."""
     here, there = devices.notes(devices.here), devices.notes(devices.there)
@@ -211,6 +220,7 @@ def test_a_conflict_that_waits_through_a_restore_loses_neither_side(devices: Dev
 # Blobs
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("before", [None, "before"])
 def test_a_blob_that_a_restored_server_has_forgotten_is_sent_again(devices: Devices, before: Any) -> None:
     """The identical text, at its own version."""
@@ -238,6 +248,7 @@ def test_a_blob_that_a_restored_server_has_forgotten_is_sent_again(devices: Devi
     assert found.value == "newest"
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_blob_that_went_on_after_a_restore_is_a_conflict(devices: Devices, after: int) -> None:
     """Another device put one without knowing of this device's: the server keeps it, and this device its own."""
@@ -270,6 +281,7 @@ def test_a_blob_that_went_on_after_a_restore_is_a_conflict(devices: Devices, aft
     assert devices.there.replica.vault("v").blob() == devices.here.replica.vault("v").blob() == "mine"
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("blob", [None, "the blob"])
 def test_a_name_that_a_restored_server_has_forgotten_is_sent_again(devices: Devices, blob: Any) -> None:
     """A vault that was renamed since the backup, with its blob, which is bound to the name."""
@@ -294,6 +306,7 @@ def test_a_name_that_a_restored_server_has_forgotten_is_sent_again(devices: Devi
     assert [one.name for one in devices.login().vaults()] == ["another name"]
 
 
+@pytest.mark.both_languages
 def test_a_replica_without_vaults_notices_a_restore(devices: Devices) -> None:
     """It gives the server its newer keyring again, and goes on; without another epoch, an older keyring is refused."""
     devices.here.client.vault("v").delete()

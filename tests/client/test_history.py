@@ -26,6 +26,7 @@ def notes_of(clients: ClientFactory) -> Any:
     return clients.person().vault("v", create=True).collection("notes")
 
 
+@pytest.mark.both_languages
 def test_versions_are_listed_and_read(clients: ClientFactory) -> None:
     """Newest first, a deletion as one, each with the value that it had; on a second device as well."""
     client = clients.person()
@@ -54,6 +55,7 @@ def test_versions_are_listed_and_read(clients: ClientFactory) -> None:
         notes.history("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6")
 
 
+@pytest.mark.both_languages
 def test_a_version_is_restored(clients: ClientFactory) -> None:
     """As a new version, of a living document and of a deleted one; not over what has changed meanwhile."""
     notes = notes_of(clients)
@@ -69,6 +71,7 @@ def test_a_version_is_restored(clients: ClientFactory) -> None:
     assert notes.get(first.uid).value == "two"
 
 
+@pytest.mark.both_languages
 def test_history_outlives_a_rotation(clients: ClientFactory) -> None:
     """Versions under old keys are proven and read; what the server no longer keeps is not there."""
     client = clients.person()
@@ -91,6 +94,7 @@ def test_history_outlives_a_rotation(clients: ClientFactory) -> None:
     assert vault.blob.get_version(old.version).value == "first"
 
 
+@pytest.mark.both_languages
 def test_a_token_reads_and_restores_too(clients: ClientFactory) -> None:
     """A collection's token proves the history of its documents; it does not purge them."""
     notes = notes_of(clients)
@@ -105,6 +109,7 @@ def test_a_token_reads_and_restores_too(clients: ClientFactory) -> None:
     assert agent.revive(gone).value == "one"
 
 
+@pytest.mark.both_languages
 def test_blobs_of_before_are_read_and_restored(clients: ClientFactory) -> None:
     """Also those of before the vault was renamed, which are sealed for its name of that time."""
     client = clients.person()
@@ -130,6 +135,7 @@ def test_blobs_of_before_are_read_and_restored(clients: ClientFactory) -> None:
             vault.blob.get_version(number)
 
 
+@pytest.mark.both_languages
 def test_the_trash_is_listed_and_revived(clients: ClientFactory) -> None:
     """Of a collection and of the vault, with the last values; what is revived is not in it any more."""
     vault = clients.person().vault("v", create=True)
@@ -150,6 +156,7 @@ def test_the_trash_is_listed_and_revived(clients: ClientFactory) -> None:
         notes.revive(task)
 
 
+@pytest.mark.both_languages
 def test_the_trash_outlives_a_rotation(clients: ClientFactory) -> None:
     """Tombstones keep their old names on the wire and their old keys."""
     vault = clients.person().vault("v", create=True)
@@ -163,6 +170,7 @@ def test_the_trash_outlives_a_rotation(clients: ClientFactory) -> None:
     assert list(vault.trash) == []
 
 
+@pytest.mark.both_languages
 def test_what_is_purged_is_gone(clients: ClientFactory) -> None:
     """One document or all of a collection; its history with it, and it is not revived as nothing."""
     client = clients.person()

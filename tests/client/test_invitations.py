@@ -36,6 +36,7 @@ def proxy(closed: Server) -> Iterator[Proxy]:
     made.close()
 
 
+@pytest.mark.both_languages
 def test_an_invited_person_registers(clients: ClientFactory, closed: Server, proxy: Proxy) -> None:
     """Once; the account is like any other, on this device and on the next."""
     email, code = unique_email(), invite(closed)
@@ -49,6 +50,7 @@ def test_an_invited_person_registers(clients: ClientFactory, closed: Server, pro
         clients.client(proxy.url).register(unique_email(), PASSWORD, invitation=code)
 
 
+@pytest.mark.both_languages
 def test_who_is_not_invited_is_told_what_to_do(clients: ClientFactory, closed: Server, proxy: Proxy) -> None:
     """In a sentence: to ask for an invitation, or what may be wrong with the one that was given."""
     client = clients.client(proxy.url)
@@ -60,6 +62,7 @@ def test_who_is_not_invited_is_told_what_to_do(clients: ClientFactory, closed: S
             client.register(unique_email(), PASSWORD, invitation=code)
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE, BUSY])
 def test_on_a_bad_line_it_is_used_once(clients: ClientFactory, closed: Server, proxy: Proxy, fate: str) -> None:
     """Where the answer is lost, the code is used when the client asks again: it sees that the account is its own."""
@@ -71,6 +74,7 @@ def test_on_a_bad_line_it_is_used_once(clients: ClientFactory, closed: Server, p
     clients.client(proxy.url).login(email, PASSWORD)
 
 
+@pytest.mark.both_languages
 def test_a_refusal_is_told_also_where_its_answer_was_lost(clients: ClientFactory, closed: Server, proxy: Proxy) -> None:
     """The account is not the client's own: then the reason is the refusal, and not a wrong password."""
     client = clients.client(proxy.url)

@@ -53,6 +53,7 @@ def _doors(clients: Any, client: Any, email: str) -> dict[str, Callable[[], obje
     }
 
 
+@pytest.mark.both_languages
 def test_every_door_refuses_it(clients: ClientFactory) -> None:
     """Emails, passwords, names, uids, titles, tokens, values: each is the caller's mistake, and nothing is sent."""
     client, email = someone(clients)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,22 +16,6 @@ from tests.kit.clients.pair import Pair
 from tests.kit.network.proxy import PASS, REFUSE, Once, Proxy
 from tests.kit.network.unreliable_network import URL, ReplicaDevice, World
 from tests.kit.people.credentials import PASSWORD, unique_email
-
-
-@pytest.fixture
-def pair(clients: ClientFactory, tmp_path: Path) -> Iterator[Pair]:
-    """Two devices that are in step."""
-    made = Pair(clients, tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
 
 
 def kinds(replica: Any) -> list[str]:
@@ -73,6 +56,7 @@ def test_changes_in_a_deleted_vault_are_told(orphaned: Pair, tmp_path: Path) -> 
     assert replica.pending == 2
 
 
+@pytest.mark.both_languages
 def test_changes_in_a_deleted_vault_move_to_another(orphaned: Pair) -> None:
     """They become documents of the other vault, on every device; nothing is left behind."""
     replica = orphaned.replicas[1]
@@ -85,6 +69,7 @@ def test_changes_in_a_deleted_vault_move_to_another(orphaned: Pair) -> None:
     assert sorted(note.value for note in orphaned.replicas[0].vault("w").collection("rescued")) == ["changed", "new"]
 
 
+@pytest.mark.both_languages
 def test_changes_in_a_deleted_vault_are_discarded(orphaned: Pair) -> None:
     """Then nothing speaks of them any more."""
     replica = orphaned.replicas[1]
@@ -94,6 +79,7 @@ def test_changes_in_a_deleted_vault_are_discarded(orphaned: Pair) -> None:
     assert (report.refused, replica.pending) == ([], 0)
 
 
+@pytest.mark.both_languages
 def test_a_retry_in_a_deleted_vault_is_refused_again(orphaned: Pair) -> None:
     """A vault does not come back; the change stays, and is told again."""
     replica = orphaned.replicas[1]
@@ -119,6 +105,7 @@ def test_a_deleted_vault_opens_after_a_rotation(orphaned: Pair, clients: ClientF
     assert sorted(note.value for note in replica.vault("w")) == ["changed", "new"]
 
 
+@pytest.mark.both_languages
 def test_a_vault_that_is_deleted_during_a_sync(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """Between pull and push: its changes are refused in the same sync, and those of other vaults are sent."""
     pair = Pair(clients, tmp_path, (None, proxy.url))
@@ -143,6 +130,7 @@ def test_a_vault_that_is_deleted_during_a_sync(clients: ClientFactory, tmp_path:
 # Tokens
 
 
+@pytest.mark.both_languages
 def test_what_a_token_may_not_do_does_not_stop_the_rest(clients: ClientFactory, tmp_path: Path) -> None:
     """A token that may write and not delete: its changes go, its deletion is told, and can be discarded."""
     vault = clients.person().vault("v", create=True)
@@ -172,6 +160,7 @@ def test_what_a_token_may_not_do_does_not_stop_the_rest(clients: ClientFactory, 
     replica.close()
 
 
+@pytest.mark.both_languages
 def test_a_token_that_may_only_read(clients: ClientFactory, tmp_path: Path, server: Server) -> None:
     """Every change is refused with few requests; a token that may write sends them."""
     owner = clients.person()
@@ -199,6 +188,7 @@ def test_a_token_that_may_only_read(clients: ClientFactory, tmp_path: Path, serv
     replica.close()
 
 
+@pytest.mark.both_languages
 def test_a_revoked_token_is_told(clients: ClientFactory, tmp_path: Path) -> None:
     """The sentence names the cause and what waits; another token for the same place sends it."""
     owner = clients.person()
@@ -223,6 +213,7 @@ def test_a_revoked_token_is_told(clients: ClientFactory, tmp_path: Path) -> None
 # Quotas, disks, imports
 
 
+@pytest.mark.both_languages
 def test_a_quota_refuses_what_adds_and_nothing_else(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """Deletions and smaller values are sent first; the rest is told, and sent as soon as there is room.
 
@@ -263,6 +254,7 @@ def test_a_quota_refuses_what_adds_and_nothing_else(clients: ClientFactory, own_
     proxy.close()
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("code", ["storage_full", "import_unfinished"])
 def test_a_server_that_takes_nothing_for_now(clients: ClientFactory, tmp_path: Path, proxy: Proxy, code: str) -> None:
     """What is refused for a while is told, changes are pulled meanwhile, and the next sync sends it."""
@@ -287,6 +279,7 @@ def test_a_server_that_takes_nothing_for_now(clients: ClientFactory, tmp_path: P
 # One document
 
 
+@pytest.mark.both_languages
 def test_a_uid_that_another_vault_uses(pair: Pair) -> None:
     """A new document with such a uid is refused; it is sent with another uid after a move, and the others go."""
     uid = pair.clients[0].vault("w", create=True).collection("notes").create("first").uid
@@ -302,6 +295,7 @@ def test_a_uid_that_another_vault_uses(pair: Pair) -> None:
     assert pair.values()[1] == ["other", "second"]
 
 
+@pytest.mark.both_languages
 def test_a_change_of_a_refused_document_is_sent(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """Another value is another change: it is tried, whatever became of the one before."""
     pair = Pair(clients, tmp_path, (None, proxy.url))
@@ -320,6 +314,7 @@ def test_a_change_of_a_refused_document_is_sent(clients: ClientFactory, tmp_path
     pair.close()
 
 
+@pytest.mark.both_languages
 def test_one_invalid_change_of_many(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """A batch that is refused is sent in parts, until only what is refused is left; a retry sends that too."""
     pair = Pair(clients, tmp_path, (None, proxy.url))
@@ -339,6 +334,7 @@ def test_one_invalid_change_of_many(clients: ClientFactory, tmp_path: Path, prox
     pair.close()
 
 
+@pytest.mark.both_languages
 def test_a_refused_change_that_becomes_a_conflict(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """It is shown as a conflict, and as nothing else; the decision is sent."""
     pair = Pair(clients, tmp_path, (None, proxy.url))
@@ -369,6 +365,7 @@ def test_a_refusal_does_not_show_the_value(pair: Pair) -> None:
 # After a restore
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("choice", ["discard", "move_to", "wait"])
 def test_a_restored_server_that_a_reader_cannot_mend(devices: Devices, choice: str) -> None:
     """A replica that may only read does not stop: what the server lost is told, and can be dropped, or comes back."""

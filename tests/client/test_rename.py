@@ -13,6 +13,7 @@ from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("name", ["x" * 128, "\N{GRINNING FACE}" * 40, "", "sr2.x", "two\nlines"])
 def test_a_name_that_cannot_be_is_refused_before_anything_changes(clients: ClientFactory, name: str) -> None:
     """The directory of vaults stays as it was, on this device and on every other."""
@@ -29,6 +30,7 @@ def test_a_name_that_cannot_be_is_refused_before_anything_changes(clients: Clien
     assert [one.name for one in other.vaults()] == [one.name for one in client.vaults()] == ["v"]
 
 
+@pytest.mark.both_languages
 def test_two_vaults_never_have_one_name(clients: ClientFactory) -> None:
     """The server cannot tell, because names are sealed; the directory can."""
     client = clients.person()
@@ -43,6 +45,7 @@ def test_two_vaults_never_have_one_name(clients: ClientFactory) -> None:
         client.vault("v")
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("sealed", [True, False])
 def test_whoever_has_the_vault_open_goes_on(clients: ClientFactory, *, sealed: bool) -> None:
     """Another device and an agent read and write documents and the blob, and learn the new name."""
@@ -68,6 +71,7 @@ def test_whoever_has_the_vault_open_goes_on(clients: ClientFactory, *, sealed: b
     assert other.vault("w").uid == vault.uid
 
 
+@pytest.mark.both_languages
 def test_a_replica_follows(devices: Devices) -> None:
     """Its vault has the new name after a sync, with what was there, and what waits to be sent is sent."""
     notes = devices.notes(devices.there)

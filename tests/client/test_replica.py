@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,7 @@ from tests.kit.network.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
 
 
-@pytest.fixture
-def pair(clients: ClientFactory, tmp_path: Path) -> Iterator[Pair]:
-    """Two devices that are in step."""
-    made = Pair(clients, tmp_path)
-    yield made
-    made.close()
-
-
+@pytest.mark.both_languages
 def test_work_without_a_server(pair: Pair) -> None:
     """What is written is read at once, and is on the other device after both have synced."""
     here, there = pair.notes
@@ -55,6 +48,7 @@ def test_work_without_a_server(pair: Pair) -> None:
     assert here.get(note.uid, deleted=True).value == {"title": "changed offline"}
 
 
+@pytest.mark.both_languages
 def test_a_deleted_document_comes_back(pair: Pair) -> None:
     """A replacement of what was deleted revives it, on every device."""
     here, there = pair.notes
@@ -67,6 +61,7 @@ def test_a_deleted_document_comes_back(pair: Pair) -> None:
     assert pair.values() == [["second life"]] * 2
 
 
+@pytest.mark.both_languages
 def test_the_file_tells_nothing(pair: Pair, tmp_path: Path) -> None:
     """Only its owner can read it, and whoever does finds ciphertext."""
     pair.notes[0].create({"canary": "KANARIENVOGEL"})
@@ -80,6 +75,7 @@ def test_the_file_tells_nothing(pair: Pair, tmp_path: Path) -> None:
             assert secret not in content
 
 
+@pytest.mark.both_languages
 def test_a_stale_document_is_refused_here_too(pair: Pair) -> None:
     """Who replaces what has changed on this device meanwhile is told so."""
     notes = pair.notes[0]
@@ -92,6 +88,7 @@ def test_a_stale_document_is_refused_here_too(pair: Pair) -> None:
     assert pair.values()[0] == [2]
 
 
+@pytest.mark.both_languages
 def test_a_conflict_shows_all_three(pair: Pair) -> None:
     """Base, mine and theirs; and until it is decided, mine is shown here and theirs there."""
     conflict = pair.disputed()
@@ -103,6 +100,7 @@ def test_a_conflict_shows_all_three(pair: Pair) -> None:
     assert [found.uid for found in pair.replicas[1].conflicts()] == [conflict.uid]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize(
     ("how", "values"),
     [
@@ -125,6 +123,7 @@ def test_a_conflict_is_decided(pair: Pair, how: Any, values: list[str], at_once:
     assert pair.replicas[1].pending == 0
 
 
+@pytest.mark.both_languages
 def test_a_conflict_that_has_moved_on_is_not_decided(pair: Pair) -> None:
     """A decision about what is not there any more is refused."""
     conflict = pair.disputed()
@@ -134,6 +133,7 @@ def test_a_conflict_that_has_moved_on_is_not_decided(pair: Pair) -> None:
     assert pair.values()[1] == ["mine again"]
 
 
+@pytest.mark.both_languages
 def test_one_deletes_what_the_other_changes(pair: Pair) -> None:
     """A conflict as any other, in both directions; nothing is dropped by itself."""
     here, there = pair.notes
@@ -153,6 +153,7 @@ def test_one_deletes_what_the_other_changes(pair: Pair) -> None:
     assert pair.values() == [["changed here", "changed there"]] * 2
 
 
+@pytest.mark.both_languages
 def test_both_delete(pair: Pair) -> None:
     """That is no conflict."""
     here, there = pair.notes
@@ -191,6 +192,7 @@ def test_a_replica_belongs_to_one_account(pair: Pair, clients: ClientFactory, tm
         pair.clients[0].open_replica(tmp_path / "other")
 
 
+@pytest.mark.both_languages
 def test_a_vault_that_was_deleted_elsewhere(pair: Pair) -> None:
     """It leaves this device too: its owner said so, in the directory that only key holders can write."""
     pair.notes[0].create("x")
@@ -203,6 +205,7 @@ def test_a_vault_that_was_deleted_elsewhere(pair: Pair) -> None:
     assert [vault.name for vault in pair.replicas[0].vaults()] == ["w"]
 
 
+@pytest.mark.both_languages
 def test_a_replica_of_a_token(clients: ClientFactory, tmp_path: Path) -> None:
     """An agent works without a server too, in its collection and nowhere else."""
     vault = clients.person().vault("v", create=True)
@@ -222,6 +225,7 @@ def test_a_replica_of_a_token(clients: ClientFactory, tmp_path: Path) -> None:
     replica.close()
 
 
+@pytest.mark.both_languages
 def test_a_start_without_a_server(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """The password opens the replica; when the server is back, the client logs in by itself."""
     own_server.start()
@@ -252,14 +256,6 @@ def test_a_start_without_a_server(clients: ClientFactory, own_server: Server, tm
     replica.close()
 
 
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
 def busy_day(pair: Pair) -> None:
     """Creates, replacements and deletions on both devices, without any conflict."""
     here, there = pair.notes
@@ -273,6 +269,7 @@ def busy_day(pair: Pair) -> None:
     here.delete(here.get(kept[3].uid))
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE])
 def test_lost_answers_make_neither_duplicates_nor_conflicts(
     clients: ClientFactory, tmp_path: Path, proxy: Proxy, fate: str
@@ -289,6 +286,7 @@ def test_lost_answers_make_neither_duplicates_nor_conflicts(
     pair.close()
 
 
+@pytest.mark.both_languages
 def test_a_change_after_a_lost_answer(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """What was sent and never answered, and changed again here, is no conflict with oneself."""
     pair = Pair(clients, tmp_path, (None, proxy.url))
@@ -328,6 +326,7 @@ def during_a_push(pair: Pair, proxy: Proxy, change: Callable[[], Any]) -> None:
         assert syncing.result(60).conflicts == []
 
 
+@pytest.mark.both_languages
 def test_a_change_during_a_push_is_sent_later(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """What is replaced, and what is deleted, while an earlier version of it is being sent, is not forgotten."""
     pair = Pair(clients, tmp_path, (None, proxy.url))
@@ -363,6 +362,7 @@ def test_a_server_without_batches(clients: ClientFactory, tmp_path: Path, proxy:
     pair.close()
 
 
+@pytest.mark.both_languages
 def test_a_first_download_that_is_cut_off(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """It goes on where it was, and learns of what was deleted meanwhile."""
     owner = clients.person()
@@ -398,6 +398,7 @@ def test_a_first_download_that_is_cut_off(clients: ClientFactory, tmp_path: Path
     replica.close()
 
 
+@pytest.mark.both_languages
 def test_a_server_that_goes_back_is_not_believed(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """An older database under the same epoch is a rollback, and nothing here changes because of it."""
     own_server.start()
@@ -428,6 +429,7 @@ def test_resolutions_do_not_show_values() -> None:
     assert repr(Resolution("mine")) == "Resolution('mine')"
 
 
+@pytest.mark.both_languages
 def test_many_are_created_at_once(pair: Pair) -> None:
     """`create_many` gives the documents in the order of their values; each is read, synced and pushed as any other."""
     here, there = pair.notes
@@ -464,6 +466,7 @@ def test_many_are_created_or_none(pair: Pair, monkeypatch: pytest.MonkeyPatch) -
     assert (pair.replicas[0].pending, list(here)) == (0, [])
 
 
+@pytest.mark.both_languages
 def test_a_uid_is_taken_once(pair: Pair) -> None:
     """A uid that is in use here is refused: queued, stored or deleted; the document stays as it was."""
     here, _ = pair.notes

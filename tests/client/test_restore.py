@@ -74,6 +74,7 @@ class Restored:
             replica.close()
 
 
+@pytest.mark.both_languages
 def test_what_was_forgotten_comes_back(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """New documents, changes and deletions since the backup: the device sends them again, and loses none."""
     home = Restored(clients, own_server, tmp_path)
@@ -102,6 +103,7 @@ def test_what_was_forgotten_comes_back(clients: ClientFactory, own_server: Serve
     home.close()
 
 
+@pytest.mark.both_languages
 def test_every_device_agrees_after_a_restore(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """Devices that had seen different things meet again, and none takes another's repair for an attack."""
     home = Restored(clients, own_server, tmp_path, devices=2)
@@ -122,6 +124,7 @@ def test_every_device_agrees_after_a_restore(clients: ClientFactory, own_server:
     home.close()
 
 
+@pytest.mark.both_languages
 def test_a_waiting_change_is_sent_above_what_others_saw(
     clients: ClientFactory, own_server: Server, tmp_path: Path
 ) -> None:
@@ -144,6 +147,7 @@ def test_a_waiting_change_is_sent_above_what_others_saw(
     home.close()
 
 
+@pytest.mark.both_languages
 def test_where_both_went_on_it_is_a_conflict(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """A device that was away wrote after the restore, without knowing what was lost: neither text is dropped."""
     home = Restored(clients, own_server, tmp_path, devices=2)
@@ -164,6 +168,7 @@ def test_where_both_went_on_it_is_a_conflict(clients: ClientFactory, own_server:
     home.close()
 
 
+@pytest.mark.both_languages
 def test_a_vault_that_was_forgotten_comes_back(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """A vault that is younger than the backup is made again, with everything in it."""
     home = Restored(clients, own_server, tmp_path)
@@ -180,6 +185,7 @@ def test_a_vault_that_was_forgotten_comes_back(clients: ClientFactory, own_serve
     home.close()
 
 
+@pytest.mark.both_languages
 def test_a_plain_client_believes_no_restore(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """Whoever has no copy to bring anything back from is told that the server has gone back."""
     home = Restored(clients, own_server, tmp_path)
@@ -193,6 +199,7 @@ def test_a_plain_client_believes_no_restore(clients: ClientFactory, own_server: 
     home.close()
 
 
+@pytest.mark.both_languages
 def test_an_undecided_conflict_survives_a_restore(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """Both sides of it: what somebody else wrote since the backup is nowhere else any more."""
     home = Restored(clients, own_server, tmp_path, devices=2)
@@ -216,6 +223,7 @@ def test_an_undecided_conflict_survives_a_restore(clients: ClientFactory, own_se
     home.close()
 
 
+@pytest.mark.both_languages
 def test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore(
     clients: ClientFactory, own_server: Server, tmp_path: Path
 ) -> None:
@@ -236,6 +244,7 @@ def test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore(
     home.close()
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("deleted", [True, False])
 def test_nothing_is_laid_upon_what_was_written_after_a_restore(devices: Devices, *, deleted: bool) -> None:
     """Also where the clock was set back, so that what was written after the restore looks like the older of the two."""
@@ -262,6 +271,7 @@ def test_nothing_is_laid_upon_what_was_written_after_a_restore(devices: Devices,
     assert devices.values() == [expected] * 3
 
 
+@pytest.mark.both_languages
 def test_a_version_that_this_device_never_had_is_not_taken_for_an_earlier_one(devices: Devices) -> None:
     """The backup is of a version that this device passed over. Nothing proves that it is older, so both are kept."""
     here = devices.notes(devices.here)
@@ -282,6 +292,7 @@ def test_a_version_that_this_device_never_had_is_not_taken_for_an_earlier_one(de
     assert "since the backup" in devices.values()[0]
 
 
+@pytest.mark.both_languages
 def test_the_parent_of_what_is_here_is_known_as_earlier(devices: Devices) -> None:
     """The backup is of a version that this device passed over, and that the newest row follows on."""
     here = devices.notes(devices.here)
@@ -299,6 +310,7 @@ def test_the_parent_of_what_is_here_is_known_as_earlier(devices: Devices) -> Non
     assert devices.values() == [["since the backup"]] * 3
 
 
+@pytest.mark.both_languages
 def test_every_earlier_version_is_known_as_one(devices: Devices) -> None:
     """However many changes ago the backup was made, up to those that a replica remembers."""
     here = devices.notes(devices.here)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,14 +16,7 @@ from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.waiting import until
 
 
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE, BUSY])
 def test_a_day_on_a_bad_line(clients: ClientFactory, proxy: Proxy, fate: str) -> None:
     """Every first answer is lost, or every first request, or the server is busy: everything is done exactly once."""
@@ -49,6 +41,7 @@ def test_a_day_on_a_bad_line(clients: ClientFactory, proxy: Proxy, fate: str) ->
     assert seen.blob.get().version == 2
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE])
 def test_the_ends_of_things_on_a_bad_line(clients: ClientFactory, proxy: Proxy, fate: str) -> None:
     """A deletion whose answer was lost counts as done, not as a refusal."""
@@ -73,6 +66,7 @@ def test_the_ends_of_things_on_a_bad_line(clients: ClientFactory, proxy: Proxy, 
     assert again.api_keys() == []
 
 
+@pytest.mark.both_languages
 def test_a_new_key_is_not_asked_for_twice(clients: ClientFactory, proxy: Proxy) -> None:
     """What would be made twice is sent once; what never left is sent again."""
     client = clients.client(proxy.url)
@@ -93,6 +87,7 @@ def test_a_server_that_is_away(clients: ClientFactory) -> None:
     assert refused.value.__cause__ is None
 
 
+@pytest.mark.both_languages
 def test_who_is_asked_to_wait_too_long_is_told(clients: ClientFactory, proxy: Proxy) -> None:
     """A server that says when to come back is waited for, but not for longer than this client is patient."""
     client = clients.client(proxy.url, patience=0.5)
@@ -108,6 +103,7 @@ def test_who_is_asked_to_wait_too_long_is_told(clients: ClientFactory, proxy: Pr
     assert proxy.times("POST", "/auth/email/login") == 11
 
 
+@pytest.mark.both_languages
 def test_a_slow_server_is_not_waited_for(clients: ClientFactory, proxy: Proxy) -> None:
     """A client has a limit of its own."""
     client = clients.client(proxy.url, timeout=0.3, retries=0)
@@ -124,6 +120,7 @@ def brief(own_server: Server) -> Server:
     return own_server.start()
 
 
+@pytest.mark.both_languages
 def test_tokens_are_exchanged_by_themselves(clients: ClientFactory, brief: Server) -> None:
     """Who works for longer than an access token lives does not notice."""
     client = clients.client(f"http://127.0.0.1:{brief.port}")
@@ -156,6 +153,7 @@ def test_threads_exchange_a_token_once(proxy: Proxy) -> None:
             assert proxy.times("POST", "/auth/refresh") == exchanged
 
 
+@pytest.mark.both_languages
 def test_a_session_that_has_ended_is_not_revived(clients: ClientFactory) -> None:
     """Where the refresh token is refused too, the client says so, and asks no more."""
     email = unique_email()
@@ -169,6 +167,7 @@ def test_a_session_that_has_ended_is_not_revived(clients: ClientFactory) -> None
     assert client.vaults() == []
 
 
+@pytest.mark.both_languages
 def test_a_wrong_password_is_wrong_also_where_its_answer_was_lost(clients: ClientFactory, proxy: Proxy) -> None:
     """The client cannot tell at once whether the first sending has changed the password; then it looks."""
     email = unique_email()
@@ -181,6 +180,7 @@ def test_a_wrong_password_is_wrong_also_where_its_answer_was_lost(clients: Clien
     clients.client().login(email, PASSWORD)
 
 
+@pytest.mark.both_languages
 def test_nothing_is_repeated_that_was_refused(clients: ClientFactory, proxy: Proxy) -> None:
     """A refusal is an answer."""
     client = clients.client(proxy.url)

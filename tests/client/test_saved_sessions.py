@@ -22,7 +22,7 @@ from strongroom.client import Client, Locked, RolledBack
 from strongroom.client.operations.session_file import FileLock, SessionFile
 from tests.contract.harness import Server
 from tests.kit.clients.devices import Devices
-from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.clients.secrets import assert_hidden, secrets_of
 from tests.kit.network.unreliable_network import Crash, World
 from tests.kit.people.credentials import PASSWORD
@@ -72,7 +72,7 @@ def saved(tmp_path: Path, path: Path) -> Iterator[Devices]:
 # Save and resume
 
 
-def test_a_session_is_resumed_without_the_password(clients: ClientFactory, path: Path) -> None:
+def test_a_session_is_resumed_without_the_password(clients: PythonClientFactory, path: Path) -> None:
     """With tokens, keys and names; the file is its owner's alone and shows nothing."""
     client = clients.person()
     client.vault("a name of a vault", create=True).collection("notes").create("one")
@@ -91,7 +91,7 @@ def test_a_session_is_resumed_without_the_password(clients: ClientFactory, path:
     assert email not in repr(again._core.session.saved._file)
 
 
-def test_a_resumed_session_refreshes_its_tokens(clients: ClientFactory, own_server: Server, path: Path) -> None:
+def test_a_resumed_session_refreshes_its_tokens(clients: PythonClientFactory, own_server: Server, path: Path) -> None:
     """The file has the newest tokens at each moment: a program that ends without a word is followed by another."""
     own_server.settings["JWT_ACCESS_EXPIRY"] = "1s"
     own_server.start()
@@ -108,7 +108,7 @@ def test_a_resumed_session_refreshes_its_tokens(clients: ClientFactory, own_serv
         until(refreshed, "a token to run out", 30)
 
 
-def test_lock_forgets_and_logout_deletes(clients: ClientFactory, path: Path) -> None:
+def test_lock_forgets_and_logout_deletes(clients: PythonClientFactory, path: Path) -> None:
     """After `lock` the file is resumed again; after `logout` it is gone, and so is the session."""
     client = clients.person()
     client.save_session(path)
@@ -129,7 +129,7 @@ def test_lock_forgets_and_logout_deletes(clients: ClientFactory, path: Path) -> 
         clients.resume(path).vaults()
 
 
-def test_the_file_goes_with_the_account(clients: ClientFactory, path: Path) -> None:
+def test_the_file_goes_with_the_account(clients: PythonClientFactory, path: Path) -> None:
     """A deleted account has no session."""
     client = clients.person()
     client.save_session(path)
@@ -138,7 +138,7 @@ def test_the_file_goes_with_the_account(clients: ClientFactory, path: Path) -> N
 
 
 def test_a_session_that_was_unlocked_offline_is_saved_when_it_is_open(
-    clients: ClientFactory, path: Path, tmp_path: Path
+    clients: PythonClientFactory, path: Path, tmp_path: Path
 ) -> None:
     """There is nothing to save before the server has opened one."""
     client = clients.person()
@@ -149,7 +149,7 @@ def test_a_session_that_was_unlocked_offline_is_saved_when_it_is_open(
     assert clients.resume(path).vaults() == []
 
 
-def test_who_has_nothing_saves_nothing(clients: ClientFactory, path: Path) -> None:
+def test_who_has_nothing_saves_nothing(clients: PythonClientFactory, path: Path) -> None:
     """Neither a client without a login nor one of a token."""
     with pytest.raises(Locked):
         clients.client().save_session(path)
@@ -465,7 +465,7 @@ def folder(path: Path) -> None:
     ],
 )
 def test_a_file_that_is_not_right_is_refused(
-    clients: ClientFactory, path: Path, change: Callable[[Path], None], said: str
+    clients: PythonClientFactory, path: Path, change: Callable[[Path], None], said: str
 ) -> None:
     """Altered, cut, or where others reach it: a sentence says so, no secret is shown, and it is not overwritten."""
     client = clients.person()
@@ -483,7 +483,7 @@ def test_a_file_that_is_not_right_is_refused(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_another_user_is_refused(clients: ClientFactory, path: Path) -> None:
+def test_a_file_of_another_user_is_refused(clients: PythonClientFactory, path: Path) -> None:
     """Somebody may have put it there."""
     clients.person().save_session(path)
     os.chown(path, 12345, 12345)
@@ -492,7 +492,7 @@ def test_a_file_of_another_user_is_refused(clients: ClientFactory, path: Path) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_another_user_is_refused(clients: ClientFactory, path: Path) -> None:
+def test_a_folder_of_another_user_is_refused(clients: PythonClientFactory, path: Path) -> None:
     """Its owner can replace the file at any time."""
     clients.person().save_session(path)
     os.chown(path.parent, 12345, 12345)
@@ -500,7 +500,7 @@ def test_a_folder_of_another_user_is_refused(clients: ClientFactory, path: Path)
         clients.resume(path)
 
 
-def test_the_session_of_another_account_is_refused(clients: ClientFactory, path: Path) -> None:
+def test_the_session_of_another_account_is_refused(clients: PythonClientFactory, path: Path) -> None:
     """It is not overwritten; and not resumed by a program that says whose it wants."""
     mallory, client = clients.person(), clients.person()
     mallory.save_session(path)
@@ -513,7 +513,7 @@ def test_the_session_of_another_account_is_refused(clients: ClientFactory, path:
     clients.resume(path, email=mallory._core.email)
 
 
-def test_another_file_is_not_overwritten(clients: ClientFactory, path: Path) -> None:
+def test_another_file_is_not_overwritten(clients: PythonClientFactory, path: Path) -> None:
     """A path that was mistyped may name a file of value."""
     path.touch(0o600)
     path.write_text("a text")
@@ -560,7 +560,7 @@ def system_keyring(monkeypatch: pytest.MonkeyPatch) -> Iterator[Keyring]:
     return made
 
 
-def test_the_key_lies_in_the_keyring(clients: ClientFactory, path: Path, system_keyring: Keyring) -> None:
+def test_the_key_lies_in_the_keyring(clients: PythonClientFactory, path: Path, system_keyring: Keyring) -> None:
     """The file alone opens nothing: not on another device, and not after a logout."""
     client = clients.person()
     client.save_session(path, keyring="notes app")
@@ -581,7 +581,7 @@ def test_the_key_lies_in_the_keyring(clients: ClientFactory, path: Path, system_
     assert system_keyring.entries == {}
 
 
-def test_without_its_key_a_file_opens_with_the_password_or_not_at_all(clients: ClientFactory, path: Path) -> None:
+def test_without_its_key_a_file_opens_with_the_password_or_not_at_all(clients: PythonClientFactory, path: Path) -> None:
     """A file that names no key is one that needs the password; what was sealed otherwise does not open with it."""
     client = clients.person()
     client.save_session(path)
@@ -591,7 +591,7 @@ def test_without_its_key_a_file_opens_with_the_password_or_not_at_all(clients: C
 
 
 def test_a_file_is_not_opened_with_the_key_of_another(
-    clients: ClientFactory, path: Path, system_keyring: Keyring
+    clients: PythonClientFactory, path: Path, system_keyring: Keyring
 ) -> None:
     """Two files whose contents were exchanged."""
     other = path.with_name("other")
@@ -604,7 +604,7 @@ def test_a_file_is_not_opened_with_the_key_of_another(
     assert len(system_keyring.entries) == 2
 
 
-def test_a_keyring_that_cannot_be_used(clients: ClientFactory, path: Path, system_keyring: Keyring) -> None:
+def test_a_keyring_that_cannot_be_used(clients: PythonClientFactory, path: Path, system_keyring: Keyring) -> None:
     """It is locked, or its package is not there: a sentence says so, and nothing is left behind."""
     client = clients.person()
     system_keyring.down = True

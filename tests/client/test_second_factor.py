@@ -64,6 +64,7 @@ def owner(clients: ClientFactory) -> Owner:
 # Enrolment
 
 
+@pytest.mark.both_languages
 def test_an_enrolment_counts_when_it_is_confirmed(clients: ClientFactory) -> None:
     """Until then the password is enough; afterwards it is not, and open sessions stay open."""
     client, email = clients.client(), unique_email()
@@ -91,6 +92,7 @@ def test_an_enrolment_counts_when_it_is_confirmed(clients: ClientFactory) -> Non
     assert "`code`" in str(raised.value)
 
 
+@pytest.mark.both_languages
 def test_a_code_logs_in_and_unlocks(owner: Owner) -> None:
     """As a text, with or without a space; each counts once, and a recovery code stands in for one."""
     shown = owner.app.next()
@@ -110,6 +112,7 @@ def test_a_code_logs_in_and_unlocks(owner: Owner) -> None:
     assert first.second_factor.status().recovery_codes == 9
 
 
+@pytest.mark.both_languages
 def test_a_function_is_asked_only_if_a_code_is_needed(clients: ClientFactory) -> None:
     """An account without a second factor asks nobody; a wrong password asks nobody either."""
     plain, email = clients.client(), unique_email()
@@ -127,6 +130,7 @@ def test_a_function_is_asked_only_if_a_code_is_needed(clients: ClientFactory) ->
         clients.client().login(owner.email, "wrong horse battery", code=never)
 
 
+@pytest.mark.both_languages
 def test_a_function_is_asked_again_and_told_why(owner: Owner) -> None:
     """First that a second factor is required, then that the code was wrong; three times at the most."""
     told: list[Refusal] = []
@@ -169,6 +173,7 @@ def test_a_coroutine_function_may_be_asked(clients: ClientFactory) -> None:
     assert client.vaults() == []
 
 
+@pytest.mark.both_languages
 def test_new_recovery_codes_replace_all(owner: Owner) -> None:
     """Those of before are good no more."""
     old, client = owner.codes[0], owner.client
@@ -183,6 +188,7 @@ def test_new_recovery_codes_replace_all(owner: Owner) -> None:
     owner.opens(PASSWORD)
 
 
+@pytest.mark.both_languages
 def test_one_time_codes_are_replaced_and_disabled(owner: Owner) -> None:
     """Another app replaces the first; without any, the password is enough again."""
     client = owner.client
@@ -216,6 +222,7 @@ def _attempts(owner: Owner) -> dict[str, Callable[..., Any]]:
     }
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize(
     "what",
     ["password", "recovery key", "no recovery key", "rotation", "rotation with a password", "deletion"],
@@ -239,6 +246,7 @@ def test_a_change_of_the_account_asks_for_it(owner: Owner, what: str) -> None:
     assert [vault.name for vault in again.vaults()] == ["v"]
 
 
+@pytest.mark.both_languages
 def test_a_recovery_key_does_not_replace_the_second_factor(owner: Owner) -> None:
     """It replaces the password. The login and the new password ask for a factor each, so a single code is too few."""
     key = owner.client.make_recovery_key(PASSWORD, code=owner.ask)
@@ -252,6 +260,7 @@ def test_a_recovery_key_does_not_replace_the_second_factor(owner: Owner) -> None
     owner.opens(NEW)
 
 
+@pytest.mark.both_languages
 def test_a_rotation_with_a_recovery_key_asks_twice(owner: Owner) -> None:
     """Once for the keys and once for the new recovery key, which is made last."""
     old = owner.client.make_recovery_key(PASSWORD, code=owner.ask)

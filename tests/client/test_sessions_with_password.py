@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.client import Locked
 from strongroom.errors import Invalid, InvalidRefreshToken
-from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.people.credentials import PASSWORD
 
 NEW = "another horse, another staple"
@@ -24,7 +24,7 @@ def place(tmp_path: Path) -> Path:
     return folder
 
 
-def saved(clients: ClientFactory, place: Path) -> Any:
+def saved(clients: PythonClientFactory, place: Path) -> Any:
     """Somebody with a replica and a saved session."""
     client = clients.person()
     client.vault("personal", create=True).collection("notes").create("one")
@@ -33,7 +33,7 @@ def saved(clients: ClientFactory, place: Path) -> Any:
     return client
 
 
-def test_the_file_alone_opens_nothing(clients: ClientFactory, place: Path) -> None:
+def test_the_file_alone_opens_nothing(clients: PythonClientFactory, place: Path) -> None:
     """No key is in it, `resume` says what it needs, and it is not combined with the system's keyring."""
     client = saved(clients, place)
     client.close()
@@ -47,7 +47,7 @@ def test_the_file_alone_opens_nothing(clients: ClientFactory, place: Path) -> No
         other.save_session(place / "other", keyring="name", needs_password=True)
 
 
-def test_unlocking_goes_on_with_the_session(clients: ClientFactory, place: Path) -> None:
+def test_unlocking_goes_on_with_the_session(clients: PythonClientFactory, place: Path) -> None:
     """The same session and no second one, also after the password and the keys were changed here."""
     client = saved(clients, place)
     watcher = clients.client()
@@ -69,7 +69,7 @@ def test_unlocking_goes_on_with_the_session(clients: ClientFactory, place: Path)
     assert {one.id for one in third.sessions()} == own
 
 
-def test_a_session_that_has_ended_is_replaced_by_a_login(clients: ClientFactory, place: Path) -> None:
+def test_a_session_that_has_ended_is_replaced_by_a_login(clients: PythonClientFactory, place: Path) -> None:
     """The first request says that it has ended, the next one logs in; without the file, and with a damaged one, too."""
     client = saved(clients, place)
     email = client._core.email

@@ -14,6 +14,7 @@ from strongroom.client.operations.sessions_and_keys import token_scope
 from tests.kit.clients.factory import ClientFactory
 
 
+@pytest.mark.both_languages
 def test_a_token_of_a_collection(clients: ClientFactory) -> None:
     """It reads and writes there, and the owner sees what it wrote."""
     vault = clients.person().vault("v", create=True)
@@ -59,6 +60,7 @@ def test_a_token_of_a_collection_leads_nowhere_else(clients: ClientFactory) -> N
         token_scope(stolen).key(secret.wire)
 
 
+@pytest.mark.both_languages
 def test_a_token_of_a_vault(clients: ClientFactory) -> None:
     """It opens every collection and the blob of that vault, by its name or without."""
     owner = clients.person()
@@ -82,6 +84,7 @@ def test_a_token_of_a_vault(clients: ClientFactory) -> None:
     assert other.uid in {found.uid for found in owner.vaults()}
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("allowed", [["read"], ["write"], ["read", "write"]])
 def test_a_token_may_do_what_it_was_allowed(clients: ClientFactory, allowed: list[str]) -> None:
     """The permissions of its API key hold."""
@@ -101,6 +104,7 @@ def test_a_token_may_do_what_it_was_allowed(clients: ClientFactory, allowed: lis
     assert not allows(lambda: place.delete(note))
 
 
+@pytest.mark.both_languages
 def test_a_revoked_token_is_dead(clients: ClientFactory) -> None:
     """Revoking its API key ends it."""
     owner = clients.person()
@@ -112,6 +116,7 @@ def test_a_revoked_token_is_dead(clients: ClientFactory) -> None:
         list(agent.collection())
 
 
+@pytest.mark.both_languages
 def test_a_token_with_a_slip_is_noticed(clients: ClientFactory) -> None:
     """Before anything is sent."""
     token = clients.person().vault("v", create=True).token("agent")

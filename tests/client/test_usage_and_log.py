@@ -26,6 +26,7 @@ def test_a_session_has_the_name_of_its_device(clients: ClientFactory) -> None:
     assert [session.device_name for session in client.sessions() if session.current] == ["Ada's laptop"]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("name", ["x" * 129, "two\nlines", "\x7f"])
 def test_what_is_no_name_of_a_device_is_refused(clients: ClientFactory, name: str) -> None:
     """Before anything is sent, and with the parameter's name."""
@@ -34,6 +35,7 @@ def test_what_is_no_name_of_a_device_is_refused(clients: ClientFactory, name: st
     assert list((refused.value.details or {})["fields"]) == ["device_name"]
 
 
+@pytest.mark.both_languages
 def test_the_log_is_read_to_its_end(clients: ClientFactory) -> None:
     """Newest first, over several pages, each entry once, with its type."""
     email = unique_email()
@@ -55,6 +57,7 @@ def test_the_log_is_read_to_its_end(clients: ClientFactory) -> None:
     assert {entry.address for entry in entries} == {"127.0.0.1"}
 
 
+@pytest.mark.both_languages
 def test_usage_is_what_the_server_counts(clients: ClientFactory) -> None:
     """Documents that are not deleted, their bytes, trash and history apart; no limits on this server."""
     client = clients.person()
@@ -69,6 +72,7 @@ def test_usage_is_what_the_server_counts(clients: ClientFactory) -> None:
     assert first.version == 1
 
 
+@pytest.mark.both_languages
 def test_a_token_sees_no_usage(clients: ClientFactory) -> None:
     """It reaches one vault, and the account's usage is more than that."""
     token = clients.person().vault("v", create=True).token("agent")

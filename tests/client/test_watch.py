@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,20 +51,13 @@ class Watcher:
         assert self.trouble == []
 
 
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
 def device(clients: ClientFactory, email: str, url: str | None = None) -> Any:
     client = clients.client(url)
     client.login(email, PASSWORD)
     return client
 
 
+@pytest.mark.both_languages
 def test_changes_come_by_themselves(clients: ClientFactory, tmp_path: Path) -> None:
     """Creates, changes, deletions and new vaults are here soon after they are there."""
     email = unique_email()
@@ -83,6 +75,7 @@ def test_changes_come_by_themselves(clients: ClientFactory, tmp_path: Path) -> N
     watcher.end(notes)
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("vaults", [1, 2])
 def test_without_events_it_polls(clients: ClientFactory, tmp_path: Path, proxy: Proxy, vaults: int) -> None:
     """Where the server knows no events, changes come a little later."""

@@ -13,7 +13,7 @@ from strongroom.client.operations.vaults import OpenVault
 from strongroom.errors import VaultNotFound
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import CANARY, FURNITURE, People, Stage, twin
-from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.clients.typescript import Thing, TypeScriptClientFactory
 from tests.kit.people.credentials import PASSWORD
 
@@ -89,7 +89,7 @@ class TypeScriptStage(Stage):
         self.home = home
         people.stay()
         self.victim = clients.client(liar.url, retries=1, patience=0.5, timeout=20.0)
-        self._direct: Any = ClientFactory("blocking", people.url)
+        self._direct: Any = PythonClientFactory("blocking", people.url)
         self.owner = twin(self._direct, people.url, people.ada)
         self.replica = None
         self.thieves = []

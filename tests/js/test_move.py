@@ -12,7 +12,6 @@ import pytest
 from strongroom.client import Client, HistoryLeftOut, Invalid, InvalidCredentials, Locked, Refusal, RolledBack, Tampered
 from strongroom.errors import AccountNotEmpty, EmailAlreadyExists, ImportUnfinished, SignupsClosed, Unavailable
 from tests.client.altered_files import ALTERED, forged, is_registered, mixed
-from tests.client.conftest import moving, other_server  # noqa: F401
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.moving_accounts import Change, contents, furnish, lines, spelled, url_of, write
 from tests.client.moving_lies import NOT_KEPT, SEEN_NEWER
@@ -27,7 +26,7 @@ ROWS = ("vault", "document", "version", "blobVersion")
 @pytest.mark.parametrize("from_python", [True, False])
 def test_an_account_moves_whole(
     clients: TypeScriptClientFactory,
-    other_server: Server,  # noqa: F811
+    other_server: Server,
     tmp_path: Path,
     *,
     from_python: bool,
@@ -65,8 +64,8 @@ def test_an_account_moves_whole(
 
 def test_neither_server_can_act_on_the_other(
     clients: TypeScriptClientFactory,
-    moving: tuple[Client, str, Path],  # noqa: F811
-    other_server: Server,  # noqa: F811
+    moving: tuple[Client, str, Path],
+    other_server: Server,
 ) -> None:
     """The new server has another salt, and so another auth key for the same password."""
     _, email, path = moving
@@ -85,8 +84,8 @@ def test_neither_server_can_act_on_the_other(
 
 def test_a_file_that_was_altered_is_refused(
     clients: TypeScriptClientFactory,
-    moving: tuple[Client, str, Path],  # noqa: F811
-    other_server: Server,  # noqa: F811
+    moving: tuple[Client, str, Path],
+    other_server: Server,
     tmp_path: Path,
 ) -> None:
     """The table of the Python client: the same refusals, nothing is sent, and no error shows the password."""
@@ -113,7 +112,7 @@ def test_a_file_that_was_altered_is_refused(
 
 def test_a_file_that_was_damaged_is_refused(
     clients: TypeScriptClientFactory,
-    moving: tuple[Client, str, Path],  # noqa: F811
+    moving: tuple[Client, str, Path],
     tmp_path: Path,
 ) -> None:
     """Cut off, lengthened, of another kind, or with a byte changed: what it is. Nothing is sent: there is no server."""
@@ -199,7 +198,7 @@ BAD_LINES: dict[str, Change] = {
 
 def test_a_line_that_breaks_a_rule_is_refused(
     clients: TypeScriptClientFactory,
-    moving: tuple[Client, str, Path],  # noqa: F811
+    moving: tuple[Client, str, Path],
     tmp_path: Path,
 ) -> None:
     """By both clients, with the same error; their sentences name the same line and the same field."""
@@ -219,8 +218,8 @@ def test_a_line_that_breaks_a_rule_is_refused(
 
 def test_a_file_comes_in_once(
     clients: TypeScriptClientFactory,
-    moving: tuple[Client, str, Path],  # noqa: F811
-    other_server: Server,  # noqa: F811
+    moving: tuple[Client, str, Path],
+    other_server: Server,
     tmp_path: Path,
 ) -> None:
     """Again, it changes nothing; after the account was used, and where another has the email, it is refused.
@@ -281,7 +280,7 @@ def _lie(change: Change, cut: int | None = None) -> Callable[[Talk], None]:
 
 
 @pytest.fixture
-def liar(other_server: Server) -> Iterator[Liar]:  # noqa: F811
+def liar(other_server: Server) -> Iterator[Liar]:
     """A liar before the new server."""
     made = Liar(other_server.port)
     yield made
@@ -290,7 +289,7 @@ def liar(other_server: Server) -> Iterator[Liar]:  # noqa: F811
 
 def test_a_new_server_that_did_not_keep_all_is_found_out(
     clients: TypeScriptClientFactory,
-    moving: tuple[Client, str, Path],  # noqa: F811
+    moving: tuple[Client, str, Path],
     liar: Liar,
 ) -> None:
     """Whatever the new server lacks or shows otherwise, the move does not say that it is done; with it, it does."""
@@ -334,7 +333,7 @@ def test_an_export_that_lies_is_refused(clients: TypeScriptClientFactory, server
 
 def test_a_server_that_is_closed_or_keeps_less_is_told(
     clients: TypeScriptClientFactory,
-    moving: tuple[Client, str, Path],  # noqa: F811
+    moving: tuple[Client, str, Path],
     own_server: Server,
 ) -> None:
     """It asks for an invitation; that history was left out is an error until the caller accepts it."""

@@ -6,13 +6,6 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Locked
-from tests.client.test_tokens_live import (  # noqa: F401
-    test_a_revoked_token_is_dead,
-    test_a_token_may_do_what_it_was_allowed,
-    test_a_token_of_a_collection,
-    test_a_token_of_a_vault,
-    test_a_token_with_a_slip_is_noticed,
-)
 from tests.kit.clients.typescript import TypeScriptClientFactory
 
 

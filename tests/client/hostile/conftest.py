@@ -11,7 +11,7 @@ from tests.client.conftest import shared_in
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
 from tests.contract.harness import Server
-from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.factory import PythonClientFactory
 
 
 @pytest.fixture(scope=shared_in)
@@ -31,8 +31,8 @@ def liar(server: Server) -> Iterator[Liar]:
 
 
 @pytest.fixture
-def hostile(liar: Liar, request: pytest.FixtureRequest) -> Iterator[ClientFactory]:
+def hostile(liar: Liar, request: pytest.FixtureRequest) -> Iterator[PythonClientFactory]:
     """Makes clients that talk to the liar: of one kind for this half of the tests, of the other for that."""
-    made = ClientFactory(("blocking", "awaiting")[zlib.crc32(request.node.name.encode()) % 2], liar.url)
+    made = PythonClientFactory(("blocking", "awaiting")[zlib.crc32(request.node.name.encode()) % 2], liar.url)
     yield made
     made.close()

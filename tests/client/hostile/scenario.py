@@ -22,7 +22,7 @@ from strongroom.client.operations.documents import Document
 from strongroom.client.operations.vaults import OpenVault
 from tests.client.hostile.lying_proxy import Liar, Lie, Talk
 from tests.contract.harness import Server
-from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
 
 CANARY = "KANARIENVOGEL"
@@ -74,7 +74,7 @@ def core_of(client: Any) -> Core:
     return core
 
 
-def twin(clients: ClientFactory, url: str, model: Client) -> Any:
+def twin(clients: PythonClientFactory, url: str, model: Client) -> Any:
     """Another device of somebody who has logged in there a moment ago: it has the keys, and has seen the keyring."""
     made = clients.client(url, retries=1, patience=0.5, timeout=20.0)
     core, source = core_of(made), model._core
@@ -127,7 +127,7 @@ class Stage:
 
     def __init__(
         self,
-        clients: ClientFactory,
+        clients: PythonClientFactory,
         liar: Liar,
         people: People,
         home: Path,
@@ -141,7 +141,7 @@ class Stage:
         self.home = home
         people.stay()
         self.victim = twin(clients, liar.url, people.ada)
-        self._direct = ClientFactory("blocking", people.url)
+        self._direct = PythonClientFactory("blocking", people.url)
         self.owner = twin(self._direct, people.url, people.ada)
         self.replica: Any = None
         self.thieves: list[Liar] = []

@@ -15,7 +15,7 @@ from tests.client.hostile.attack import ATTACKS, CONFLICT, GAP, HARMLESS, NONE, 
 from tests.client.hostile.chapters import PAGE
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.hostile.scenario import People, Stage, about_row, about_vault, with_
-from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.factory import PythonClientFactory
 
 ON_CLIENT = [made.name for made in ATTACKS.values() if made.client != NONE]
 ON_REPLICA = [made.name for made in ATTACKS.values() if made.replica != NONE]
@@ -23,7 +23,7 @@ ON_REPLICA = [made.name for made in ATTACKS.values() if made.replica != NONE]
 
 @pytest.mark.parametrize("name", ON_CLIENT)
 def test_a_client_sees_through_it(
-    hostile: ClientFactory, liar: Liar, people: People, tmp_path: Path, name: str
+    hostile: PythonClientFactory, liar: Liar, people: People, tmp_path: Path, name: str
 ) -> None:
     """Client and AsyncClient, in turn."""
     stage = Stage(hostile, liar, people, tmp_path, shared=True)
@@ -35,7 +35,7 @@ def test_a_client_sees_through_it(
 
 @pytest.mark.parametrize("name", ON_REPLICA)
 def test_a_replica_sees_through_it(
-    hostile: ClientFactory, liar: Liar, people: People, tmp_path: Path, name: str
+    hostile: PythonClientFactory, liar: Liar, people: People, tmp_path: Path, name: str
 ) -> None:
     """The replica's file is as it was before."""
     stage = Stage(hostile, liar, people, tmp_path, fresh=ATTACKS[name].fresh, shared=True)
@@ -47,7 +47,7 @@ def test_a_replica_sees_through_it(
 
 @pytest.mark.parametrize("left_out", [False, True])
 def test_a_false_epoch_wipes_nothing(
-    hostile: ClientFactory,
+    hostile: PythonClientFactory,
     liar: Liar,
     people: People,
     tmp_path: Path,

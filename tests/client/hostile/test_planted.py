@@ -11,7 +11,7 @@ from tests.client.hostile.chapters import CHAPTERS, PAGE
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.planted import GUARDS
 from tests.client.hostile.scenario import People, Stage
-from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.samples import some
 
 CASES = [
@@ -24,7 +24,7 @@ CASES = [
 
 @pytest.mark.parametrize(("guard", "name", "on"), some("faults of a client against a server that lies", CASES))
 def test_without_a_guard_an_attack_succeeds(
-    hostile: ClientFactory,
+    hostile: PythonClientFactory,
     liar: Liar,
     people: People,
     tmp_path: Path,

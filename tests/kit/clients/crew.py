@@ -34,3 +34,6 @@ class Crew:
     def device(self, number: int, path: str) -> ReplicaDevice:
         """A device with the client of this number, whose replica is in a new file."""
         return ReplicaDevice(World(self.server, self.late), self.clients[number], path)
+
+    def close(self) -> None:
+        """Give back what the clients use."""

@@ -1,11 +1,16 @@
-"""The blocking and the asynchronous client behind one interface, so that every test is true of both."""
+"""Clients of every kind behind one interface, so that a test is true of all: here the two of Python.
+
+The TypeScript client is in typescript.py.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Iterator
+from pathlib import Path
 from typing import Any
 
 from strongroom.client import AsyncClient, Client
@@ -75,7 +80,36 @@ class Waiting:
         return repr(self._thing)
 
 
-class ClientFactory:
+class ClientFactory(ABC):
+    """Makes clients of one kind, of one server."""
+
+    kind: str
+    url: str
+
+    @abstractmethod
+    def client(self, url: str | None = None, **options: Any) -> Any:
+        """A client that nobody has logged in with."""
+
+    @abstractmethod
+    def with_token(self, token: str, url: str | None = None) -> Any:
+        """A client of a token."""
+
+    @abstractmethod
+    def import_account(self, url: str, path: Path, email: str, password: str, **options: Any) -> Any:
+        """A client of an account that has moved."""
+
+    def person(self, **options: Any) -> Any:
+        """A client of somebody new."""
+        client = self.client(**options)
+        client.register(unique_email(), PASSWORD)
+        return client
+
+    @abstractmethod
+    def close(self) -> None:
+        """End what the clients use."""
+
+
+class PythonClientFactory(ClientFactory):
     """Makes clients of one kind, and hangs up at the end."""
 
     def __init__(self, kind: str, url: str) -> None:
@@ -97,11 +131,11 @@ class ClientFactory:
         """A client of a token."""
         return self._keep((Client if self._loop is None else AsyncClient).with_token(url or self.url, token))
 
-    def import_account(self, url: str, *args: Any, **options: Any) -> Any:
+    def import_account(self, url: str, path: Path, email: str, password: str, **options: Any) -> Any:
         """A client of an account that has moved."""
         if self._loop is None:
-            return self._keep(Client.import_account(url, *args, **options))
-        return self._keep(self._loop.run(AsyncClient.import_account(url, *args, **options)))
+            return self._keep(Client.import_account(url, path, email, password, **options))
+        return self._keep(self._loop.run(AsyncClient.import_account(url, path, email, password, **options)))
 
     def resume(self, path: Any, **options: Any) -> Any:
         """A client of a saved session."""
@@ -114,12 +148,6 @@ class ClientFactory:
         if self._loop is None:
             return Vault(client._core, client._driver, opened)
         return Waiting(self._loop, AsyncVault(client._thing._core, client._thing._driver, opened))
-
-    def person(self, **options: Any) -> Any:
-        """A client of somebody new."""
-        client = self.client(**options)
-        client.register(unique_email(), PASSWORD)
-        return client
 
     def close(self) -> None:
         for client in self._made:

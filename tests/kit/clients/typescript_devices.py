@@ -6,8 +6,10 @@ middle of a write to its file, or just after one.
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
@@ -44,6 +46,14 @@ class Nodes:
         """End all."""
         for node in self._all:
             node.close()
+
+
+@cache
+def shared_nodes() -> Nodes:
+    """The processes that all devices of a session of tests share."""
+    nodes = Nodes()
+    atexit.register(nodes.close)
+    return nodes
 
 
 def carried_client(node: Node, world: World, token: str = "") -> Thing:
