@@ -45,7 +45,7 @@ def listeners() -> Iterator[list[Any]]:
         one.close()
 
 
-def refused(client: Any) -> Any:
+def login_error(client: Any) -> Any:
     """The error of a login."""
     with pytest.raises(errors.Refusal) as raised:
         client.login(unique_email(), PASSWORD)
@@ -127,7 +127,7 @@ def test_a_bad_timeout_is_told(timeout: Any) -> None:
 
 def test_an_unknown_host(clients: ClientFactory) -> None:
     """A name that nobody knows."""
-    error = refused(clients.client("https://no-such-host.invalid", retries=0))
+    error = login_error(clients.client("https://no-such-host.invalid", retries=0))
     assert reason(error) == "dns"
     assert str(error) == "No address is known for the host no-such-host.invalid; check its name and the network."
     assert error.details == {"reason": "dns", "host": "no-such-host.invalid", "port": 443}
@@ -135,7 +135,7 @@ def test_an_unknown_host(clients: ClientFactory) -> None:
 
 def test_a_refused_connection(clients: ClientFactory) -> None:
     """Nothing listens there."""
-    error = refused(clients.client("http://127.0.0.1:9", retries=0))
+    error = login_error(clients.client("http://127.0.0.1:9", retries=0))
     assert reason(error) == "refused"
     assert "The server 127.0.0.1:9 refused the connection" in str(error)
 
@@ -144,7 +144,7 @@ def test_a_server_that_does_not_answer(clients: ClientFactory, listeners: list[A
     """It takes the connection, and then says nothing: the sentence has the seconds, and the option for more."""
     silent = socket.create_server(("127.0.0.1", 0))
     listeners.append(silent)
-    error = refused(clients.client(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=0, timeout=0.2))
+    error = login_error(clients.client(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=0, timeout=0.2))
     assert reason(error) == "timeout"
     assert "did not answer within 0.2 seconds; pass a longer timeout=" in str(error)
 
@@ -153,14 +153,14 @@ def test_a_server_that_hangs_up(clients: ClientFactory, listeners: list[Any]) ->
     """It closes the connection, or sends what is no HTTP."""
     for sent in (b"", b"\x15\x03\x01\x00\x02\x02\x46", b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"):
         listeners.append(Canned(sent))
-        error = refused(clients.client(listeners[-1].url, retries=0))
+        error = login_error(clients.client(listeners[-1].url, retries=0))
         assert reason(error) == "disconnected"
         assert "If it expects TLS, its address begins with https://" in str(error)
 
 
 def test_a_port_without_tls(clients: ClientFactory, server: Server) -> None:
     """An https address that leads to plain HTTP."""
-    error = refused(clients.client(f"https://127.0.0.1:{server.port}", retries=0))
+    error = login_error(clients.client(f"https://127.0.0.1:{server.port}", retries=0))
     assert reason(error) == "not_tls"
     assert f"What answers at 127.0.0.1:{server.port} does not speak TLS; check the port." == str(error)
 
@@ -195,7 +195,7 @@ def test_a_bad_certificate(
 ) -> None:
     """Each fault has its own sentence, and no request is repeated for it."""
     url = endpoint(listeners, server, authority.issue(*names, **how))
-    error = refused(clients.client(url, ca_file=authority.file))
+    error = login_error(clients.client(url, ca_file=authority.file))
     assert reason(error) == word
     assert said in str(error)
 
@@ -205,7 +205,7 @@ def test_a_private_authority(
 ) -> None:
     """Without its certificate the sentence says how to trust it; with it everything works; another does not help."""
     url = endpoint(listeners, server, authority.issue("127.0.0.1"))
-    error = refused(clients.client(url))
+    error = login_error(clients.client(url))
     assert reason(error) == "certificate_untrusted"
     assert "signed by an authority that this machine does not trust" in str(error)
     assert "as ca_file=" in str(error)
@@ -214,7 +214,7 @@ def test_a_private_authority(
     note = client.vault("v", create=True).collection("c").create("over TLS")
     assert note.value == "over TLS"
     other = Authority(authority.file.parent, "another authority")
-    error = refused(clients.client(url, ca_file=str(other.file)))
+    error = login_error(clients.client(url, ca_file=str(other.file)))
     assert reason(error) == "certificate_untrusted"
     assert "is not signed by one in another-authority.pem (ca_file)" in str(error)
 
@@ -225,7 +225,7 @@ def test_a_self_signed_certificate(
     """The sentence says how to trust it; the certificate itself is what to trust."""
     files = authority.issue("127.0.0.1", self_signed=True)
     url = endpoint(listeners, server, files)
-    error = refused(clients.client(url))
+    error = login_error(clients.client(url))
     assert reason(error) == "certificate_self_signed"
     assert "pass the file as ca_file=" in str(error)
     clients.client(url, ca_file=files[0]).register(unique_email(), PASSWORD)
@@ -242,10 +242,10 @@ def test_only_the_given_authorities_are_trusted(
     with Client(url) as client:
         client.register(unique_email(), PASSWORD)
     with Client(url, trust_env=False) as client:
-        assert reason(refused(client)) == "certificate_untrusted"
+        assert reason(login_error(client)) == "certificate_untrusted"
     other = Authority(authority.file.parent, "another authority")
     with Client(url, ca_file=other.file) as client:
-        assert reason(refused(client)) == "certificate_untrusted"
+        assert reason(login_error(client)) == "certificate_untrusted"
 
 
 def test_a_file_of_certificates_that_cannot_be_used(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_proxy(clients: ClientFactory, server: Server, authority: Authority, l
     client = clients.client(url, ca_file=authority.file, proxy=f"http://user:a%20password@127.0.0.1:{proxy.port}")
     client.register(unique_email(), PASSWORD)
     assert set(proxy.seen) == {f"CONNECT {url.removeprefix('https://')} HTTP/1.1"}
-    error = refused(clients.client(url, proxy=f"http://user:a%20password@127.0.0.1:{proxy.port}"))
+    error = login_error(clients.client(url, proxy=f"http://user:a%20password@127.0.0.1:{proxy.port}"))
     assert reason(error) == "certificate_untrusted"
 
 
@@ -286,7 +286,7 @@ def test_a_proxy_that_refuses(clients: ClientFactory, listeners: list[Any]) -> N
         (9, "refused", "The proxy 127.0.0.1:9 refused the connection"),
     ]:
         client = clients.client("https://vault.example.com", proxy=f"http://user:wrong@127.0.0.1:{port}", retries=1)
-        error = refused(client)
+        error = login_error(client)
         assert reason(error) == word
         assert said in str(error)
         assert error.details["proxy"] == f"127.0.0.1:{port}"
@@ -360,7 +360,7 @@ def test_another_program_at_the_address(
 ) -> None:
     """A wrong path, a login page of the network, another server: that is no tampering, and is asked for once."""
     listeners.append(Canned(response))
-    error = refused(clients.client(listeners[0].url + "/strongroom"))
+    error = login_error(clients.client(listeners[0].url + "/strongroom"))
     assert type(error) is WrongServer
     assert said in str(error)
     assert "Check the URL" in str(error)
@@ -370,7 +370,7 @@ def test_another_program_at_the_address(
 
 def test_a_wrong_path_of_the_right_server(clients: ClientFactory, server: Server) -> None:
     """The server says that there is nothing; the client says that the address is wrong."""
-    error = refused(clients.client(f"http://127.0.0.1:{server.port}/docs"))
+    error = login_error(clients.client(f"http://127.0.0.1:{server.port}/docs"))
     assert type(error) is WrongServer
     assert "There is no login of strongroom at this address" in str(error)
 
@@ -394,7 +394,7 @@ def test_a_missing_document_is_not_a_missing_server(clients: ClientFactory, list
 def test_the_page_of_a_proxy_whose_server_is_away(clients: ClientFactory, listeners: list[Any]) -> None:
     """It is asked again, and then the sentence names the proxy."""
     listeners.append(Canned(page("502 Bad Gateway")))
-    error = refused(clients.client(listeners[0].url, retries=1))
+    error = login_error(clients.client(listeners[0].url, retries=1))
     assert reason(error) == "behind_proxy"
     assert "A proxy before the server answered 502" in str(error)
     assert listeners[0].requests == 2
@@ -421,7 +421,7 @@ def test_what_is_too_large(clients: ClientFactory, own_server: Server) -> None:
 def test_what_is_too_large_for_a_proxy(clients: ClientFactory, listeners: list[Any]) -> None:
     """It does not say its limit."""
     listeners.append(Canned(page("413 Payload Too Large")))
-    error = refused(clients.client(listeners[0].url))
+    error = login_error(clients.client(listeners[0].url))
     assert type(error) is errors.PayloadTooLarge
     assert "which is more than a proxy before the server takes" in str(error)
 
