@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 import pytest
 
@@ -17,8 +17,7 @@ from tests.kit.clients.pair import Pair
 from tests.kit.clients.typescript import TypeScriptClientFactory
 from tests.kit.clients.typescript_devices import MixedCrew, shared_nodes
 from tests.kit.network.proxy import Proxy
-from tests.kit.samples import LONG
-from tests.kit.servers.fixtures import named_server, other_server, own_server  # noqa: F401
+from tests.kit.servers.fixtures import named_server, other_server, own_server, shared_in  # noqa: F401
 from tests.kit.servers.live_server import live_server
 from tests.kit.servers.postgres import postgres
 from tests.kit.servers.restartable_server import RestartableServer
@@ -47,11 +46,6 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "devices" in metafunc.fixturenames and marked & {"both_languages", "both_engines"}:
         engines = [ON_SQLITE, ON_POSTGRES] if "both_engines" in marked else [ON_SQLITE]
         metafunc.parametrize("devices", [*engines, *MIXED] if both_languages else engines, indirect=True)
-
-
-def shared_in(fixture_name: str, config: pytest.Config) -> Literal["module", "session"]:  # noqa: ARG001
-    """A soak runs all tests in one process: wrong passwords of all would add up to the limit of one server."""
-    return "module" if LONG else "session"
 
 
 @pytest.fixture(scope=shared_in)

@@ -14,6 +14,7 @@ from tests.kit.clients.factory import ClientFactory
 from tests.kit.clients.secrets import assert_hidden
 from tests.kit.network.proxy import BUSY, LOSE, REFUSE, Once, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.live_server import live_server
 
 UNKNOWN = "SRI-00000-11111-22222-33333-44444"
 
@@ -21,12 +22,8 @@ UNKNOWN = "SRI-00000-11111-22222-33333-44444"
 @pytest.fixture(scope="module")
 def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server that takes registrations by invitation only."""
-    running = Server(tmp_path_factory.mktemp("closed"), SIGNUPS="closed")
-    try:
-        yield running.start()
-        assert running.end() == 0
-    finally:
-        running.abandon()
+    with live_server(tmp_path_factory.mktemp("closed"), SIGNUPS="closed") as running:
+        yield running
 
 
 @pytest.fixture

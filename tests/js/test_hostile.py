@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.hostile import test_attacks  # noqa: F401 - enters all attacks
+from tests.client.hostile import chapters  # noqa: F401 - enters all attacks
 from tests.client.hostile.attack import ATTACKS, NONE, play
-from tests.client.hostile.conftest import liar, people  # noqa: F401
+from tests.client.hostile.fixtures import liar, people  # noqa: F401
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
 from tests.js.hostile_stage import TypeScriptStage

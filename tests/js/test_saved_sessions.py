@@ -12,18 +12,14 @@ from tests.js.browser_files import assert_not_on_disk
 from tests.kit.browsers.chromium import Page, chromium
 from tests.kit.clients.javascript import run_test, served
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.live_server import live_server
 
 
 @pytest.fixture(scope="session")
 def short_lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose access tokens live for four seconds."""
-    running = Server(tmp_path_factory.mktemp("short"), JWT_ACCESS_EXPIRY="4s")
-    try:
-        yield running.start()
-        assert running.end() == 0
-        assert "Traceback" not in running.log()
-    finally:
-        running.abandon()
+    with live_server(tmp_path_factory.mktemp("short"), JWT_ACCESS_EXPIRY="4s") as running:
+        yield running
 
 
 def test_in_a_file(short_lived: Server) -> None:

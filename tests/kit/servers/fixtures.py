@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from tests.contract.harness import Server
 from tests.kit.network.ports import free_port
+from tests.kit.samples import LONG
 from tests.kit.servers.live_server import live_server
+
+
+def shared_in(fixture_name: str, config: pytest.Config) -> Literal["module", "session"]:  # noqa: ARG001
+    """A soak runs all tests in one process: wrong passwords of all would add up to the limit of one server."""
+    return "module" if LONG else "session"
 
 
 @pytest.fixture
