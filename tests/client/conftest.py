@@ -40,6 +40,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """Run a test with each kind of clients, or of devices, that its markers ask for."""
     marked = {mark.name for mark in metafunc.definition.iter_markers()}
     both_languages = "both_languages" in marked
+    assert not both_languages or {"clients", "named_clients", "devices"} & {*metafunc.fixturenames}, "nothing to vary"
     for fixture in ("clients", "named_clients"):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, [*PYTHON, TYPESCRIPT] if both_languages else PYTHON, indirect=True)
