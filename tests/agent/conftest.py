@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.harness import Server
 from tests.kit.people.command_line_user import CommandLineUser
-from tests.kit.servers.named_server import named_server  # noqa: F401 (a fixture)
+from tests.kit.servers.fixtures import named_server  # noqa: F401 (a fixture)
 
 
 @pytest.fixture(scope="session")

@@ -27,10 +27,10 @@ from strongroom.errors import (
     Unauthorized,
     Unavailable,
 )
-from tests.client.both_clients import unique_email
 from tests.client.convergence import COLLECTIONS, Converge, crashes, fates
-from tests.client.unreliable_network import URL, Device, World
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.network.unreliable_network import URL, ReplicaDevice, World
+from tests.kit.people.credentials import unique_email
+from tests.kit.servers.restartable_server import RestartableServer
 
 SHUT_OUT = (Unauthorized, InvalidRefreshToken, InvalidCredentials, Locked)  # log in again, or ask for a new token
 MOST_AGENTS = 2
@@ -38,11 +38,11 @@ agents = st.tuples(st.sampled_from([None, *COLLECTIONS]), st.booleans())  # of t
 MOST_RESTORES = 2
 
 
-class Person:
+class AccountOwner:
     """The owner of an account: every password that was ever set, the newest last, and every recovery key."""
 
-    def __init__(self, place: RestartableServer, late: list[Callable[[], Any]]) -> None:
-        self.place = place
+    def __init__(self, server: RestartableServer, late: list[Callable[[], Any]]) -> None:
+        self.server = server
         self.late = late
         self.email = unique_email()
         self.passwords: list[str] = []
@@ -56,7 +56,7 @@ class Person:
     def client(self, world: World | None = None) -> Client:
         """A client that nobody has logged in with."""
         client = Client(URL)
-        client._driver = world or World(self.place, self.late)
+        client._driver = world or World(self.server, self.late)
         return client
 
     def with_password(self, action: Callable[[str], Any]) -> Any:
@@ -77,19 +77,19 @@ class Person:
 class Ground:
     """What all examples share: a server."""
 
-    def __init__(self, place: RestartableServer) -> None:
-        self.place = place
+    def __init__(self, server: RestartableServer) -> None:
+        self.server = server
         self.late: list[Callable[[], Any]] = []
 
 
-class OwnDevice(Device):
+class OwnDevice(ReplicaDevice):
     """A device of the owner. `restores`: of the server, those that it has compared everything with."""
 
     restores = 0
 
-    def __init__(self, person: Person, client: Client, path: str) -> None:
+    def __init__(self, person: AccountOwner, client: Client, path: str) -> None:
         self.person = person
-        super().__init__(World(person.place, person.late), client, path)
+        super().__init__(World(person.server, person.late), client, path)
 
     def new_client(self) -> Any:
         """A client that nobody has logged in with, on the network of this device."""
@@ -141,15 +141,15 @@ class OwnDevice(Device):
         self.go_on_with(client)
 
 
-class Agent(Device):
+class Agent(ReplicaDevice):
     """A device that has a token, of the vault or of one collection."""
 
-    def __init__(self, person: Person, token: str, path: str, collection: str | None, *, writes: bool) -> None:
+    def __init__(self, person: AccountOwner, token: str, path: str, collection: str | None, *, writes: bool) -> None:
         self.person = person
         self.collection = collection
         self.writes = writes
         self.token = token
-        world = World(person.place, person.late)
+        world = World(person.server, person.late)
         super().__init__(world, self._client(world), path)
 
     def _client(self, world: World) -> Any:
@@ -183,7 +183,7 @@ class ConvergeAccount(Converge):
     def begin(self, count: int, old: int, agents: list[tuple[str | None, bool]] | None = None) -> None:
         """Register somebody with a vault, and devices that have nothing; a backup of that is the first."""
         self.late.clear()
-        self.person = Person(self.place, self.late)
+        self.person = AccountOwner(self.server, self.late)
         self.name = "vault"
         self.folder = tempfile.TemporaryDirectory()
         self.files = 0
@@ -215,18 +215,18 @@ class ConvergeAccount(Converge):
 
     # What the base asks for
 
-    def _notes(self, device: Device, name: str) -> Any:
+    def _notes(self, device: ReplicaDevice, name: str) -> Any:
         if isinstance(device, Agent) and device.collection is not None:
             return device.replica.collection()
         return super()._notes(device, name)
 
-    def documents(self, device: Device) -> Iterable[Document]:
+    def documents(self, device: ReplicaDevice) -> Iterable[Document]:
         """Every document that a device shows."""
         if isinstance(device, Agent) and device.collection is not None:
             return device.replica.collection()
         return super().documents(device)
 
-    def writers(self) -> list[Device]:
+    def writers(self) -> list[ReplicaDevice]:
         """The devices that may write."""
         return [device for device in self.devices if not isinstance(device, Agent) or device.writes]
 
@@ -234,7 +234,7 @@ class ConvergeAccount(Converge):
         """A client that has seen nothing yet takes the server as it is."""
         return self.person.log_in(self.person.client())
 
-    def decides(self, device: Device, how: str) -> str:
+    def decides(self, device: ReplicaDevice, how: str) -> str:
         """How conflicts on a device are decided: with a token that may not write, the server's side stays."""
         return "reader" if isinstance(device, Agent) and not device.writes else how
 
@@ -443,12 +443,12 @@ class ConvergeAccount(Converge):
     @rule(_none=st.none())
     def kill(self, _none: None) -> None:
         """The server is killed and started again."""
-        self.place.kill()
+        self.server.kill()
 
     @rule(_none=st.none())
     def keep(self, _none: None) -> None:
         """The operator makes a backup."""
-        self.place.backup()
+        self.server.backup()
         self.kept = True
 
     @precondition(lambda self: self.kept and self.restores < MOST_RESTORES)
@@ -458,20 +458,20 @@ class ConvergeAccount(Converge):
         self.restores += 1
         self.happened["restore"] += 1
         self.undone = self.astray = True
-        self.place.restore()
+        self.server.restore()
         self.late.clear()
         self._forget_what_nobody_holds()
 
     # The end
 
-    def settle_one(self, device: Device) -> bool:
+    def settle_one(self, device: ReplicaDevice) -> bool:
         """Sync a device, with somebody beside it who decides what no resolver may; whether that changed anything."""
         report = self._attended(device)
         for conflict in report.conflicts:
             conflict.resolve(self.resolver(self.decides(device, "merge")))
         return bool(report.changed)
 
-    def reaches(self, device: Device, uid: str) -> bool:
+    def reaches(self, device: ReplicaDevice, uid: str) -> bool:
         """Whether a device is to show a document."""
         if not isinstance(device, Agent) or device.collection is None:
             return True

@@ -17,12 +17,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from strongroom.client import Client, Conflict, Document, Resolution, keep_both, keep_mine, keep_theirs, merged
 from strongroom.errors import DocumentNotFound, Refusal, Unavailable
-from tests.client.both_clients import PASSWORD, unique_email
-from tests.client.unreliable_network import URL, Device, World
 from tests.conftest import START
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.clients.crew import DAY, Crew
+from tests.kit.network.unreliable_network import ReplicaDevice
+from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.restartable_server import RestartableServer
 
-DAY = 86_400_000
 ROUNDS = 30  # of syncs by all devices, after which they must agree
 COLLECTIONS = ("a", "b")
 
@@ -36,29 +36,6 @@ def marks(document: Document) -> frozenset[str]:
     return frozenset() if document.deleted else frozenset(document.value)
 
 
-class Crew:
-    """The devices of one account, logged in once: deriving a key takes longer than a whole example."""
-
-    def __init__(self, place: RestartableServer, most: int) -> None:
-        self.place = place
-        self.late: list[Callable[[], Any]] = []
-        self.email = unique_email()
-        self.clients = [self.client() for _ in range(most)]
-        self.clients[0].register(self.email, PASSWORD)
-        for client in self.clients[1:]:
-            client.login(self.email, PASSWORD)
-
-    def client(self) -> Client:
-        """A client that nobody has logged in with."""
-        client = Client(URL)
-        client._driver = World(self.place, self.late)
-        return client
-
-    def device(self, number: int, path: str) -> Device:
-        """A device with the client of this number, whose replica is in a new file."""
-        return Device(World(self.place, self.late), self.clients[number], path)
-
-
 class Converge(RuleBasedStateMachine):
     """The replicas of one account."""
 
@@ -68,7 +45,7 @@ class Converge(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.place.clock.now = START
+        self.server.clock.now = START
         self.said: set[str] = set()  # every mark that a user made
         self.unsaid: set[str] = set()  # those that a user saw when deleting a document, or decided against
         self.forked: set[str] = set()  # those in more than one document, or that were decided about more than once
@@ -76,9 +53,9 @@ class Converge(RuleBasedStateMachine):
         self._shown: Any = None
 
     @property
-    def place(self) -> RestartableServer:
+    def server(self) -> RestartableServer:
         """The server."""
-        return self.crew.place
+        return self.crew.server
 
     @property
     def late(self) -> list[Callable[[], Any]]:
@@ -107,14 +84,14 @@ class Converge(RuleBasedStateMachine):
         self.said.add(mark)
         return mark
 
-    def _notes(self, device: Device, name: str) -> Any:
+    def _notes(self, device: ReplicaDevice, name: str) -> Any:
         return device.replica.vault(self.name).collection(name)
 
-    def documents(self, device: Device) -> Iterable[Document]:
+    def documents(self, device: ReplicaDevice) -> Iterable[Document]:
         """Every document that a device shows."""
         return device.replica.vault(self.name)
 
-    def writers(self) -> list[Device]:
+    def writers(self) -> list[ReplicaDevice]:
         """The devices that may write."""
         return self.devices
 
@@ -226,7 +203,7 @@ class Converge(RuleBasedStateMachine):
         device = data.draw(st.sampled_from(self.devices))
         self._sync(device, how, fate, crash)
 
-    def _sync(self, device: Device, how: str, fate: list[str], crash: tuple[int, bool] | None) -> Any:
+    def _sync(self, device: ReplicaDevice, how: str, fate: list[str], crash: tuple[int, bool] | None) -> Any:
         def work() -> Any:
             try:
                 return device.replica.sync(self.resolver(self.decides(device, how)) if how else None)
@@ -235,7 +212,7 @@ class Converge(RuleBasedStateMachine):
 
         return device.run(work, fate, crash, PASSWORD)
 
-    def decides(self, device: Device, how: str) -> str:  # noqa: ARG002
+    def decides(self, device: ReplicaDevice, how: str) -> str:  # noqa: ARG002
         """How conflicts on a device are decided."""
         return how
 
@@ -264,7 +241,7 @@ class Converge(RuleBasedStateMachine):
         held = self._held(self.devices) + [marks(note) for note in self.reader().vault(self.name)]
         self.said &= frozenset().union(*held)
 
-    def _held(self, devices: Sequence[Device]) -> list[frozenset[str]]:
+    def _held(self, devices: Sequence[ReplicaDevice]) -> list[frozenset[str]]:
         """What these devices show, or have in conflicts."""
         shown = [marks(note) for device in devices for note in self.documents(device)]
         return shown + [
@@ -285,22 +262,22 @@ class Converge(RuleBasedStateMachine):
     @rule(_none=st.none())  # the rule with the fewest arguments fills the simplest examples: not this
     def restart(self, _none: None) -> None:
         """The server is ended and started again."""
-        self.place.restart()
+        self.server.restart()
 
     @rule(by=st.sampled_from([1, 3_600_000, DAY, -3_600_000]))
     def jump(self, by: int) -> None:
         """The machine's clock is set."""
-        self.place.clock.pass_(by)
+        self.server.clock.pass_(by)
 
     @rule(days=st.integers(0, 5))
     def throw_away(self, days: int) -> None:
         """Some days pass, and the server throws away what was kept for long enough."""
-        self.place.clock.pass_(days * DAY)
-        self.place.throw_away()
+        self.server.clock.pass_(days * DAY)
+        self.server.throw_away()
         for device in self.devices:
             self.forked |= self._beyond_proof(device)
 
-    def _beyond_proof(self, device: Device) -> set[str]:
+    def _beyond_proof(self, device: ReplicaDevice) -> set[str]:
         """What a device sent, without an answer, of documents whose content and history the server has thrown away.
 
         Nothing is left to tell whether the one who deleted such a document had seen it, so the device keeps it.
@@ -332,11 +309,11 @@ class Converge(RuleBasedStateMachine):
         for found in stored.values():
             assert self.undone or found & self.forked or found - self.unsaid, f"{sorted(found)} came back"
 
-    def settle_one(self, device: Device) -> bool:
+    def settle_one(self, device: ReplicaDevice) -> bool:
         """Sync a device; whether that changed anything."""
         return bool(self._sync(device, "merge", [], None).changed)
 
-    def reaches(self, device: Device, uid: str) -> bool:  # noqa: ARG002
+    def reaches(self, device: ReplicaDevice, uid: str) -> bool:  # noqa: ARG002
         """Whether a device is to show a document."""
         return True
 
@@ -366,7 +343,7 @@ class ConvergeRestored(Converge):
     @rule()
     def keep(self) -> None:
         """The operator makes a backup."""
-        self.place.backup()
+        self.server.backup()
         self.kept = True
 
     @precondition(lambda self: self.kept and not self.restored)
@@ -374,13 +351,13 @@ class ConvergeRestored(Converge):
     def go_back(self) -> None:
         """The operator restores it. What nobody holds any more is lost, and nothing else."""
         self.restored = self.undone = True
-        self.place.restore()
+        self.server.restore()
         self.late.clear()
         self.devices[0].begin_again(PASSWORD)  # a process that has seen nothing yet takes the server as it is
         self.owner = self.devices[0].client
         self._forget_what_nobody_holds()
 
-    def settle_one(self, device: Device) -> bool:
+    def settle_one(self, device: ReplicaDevice) -> bool:
         """Sync a device, with somebody beside it who decides what no resolver may; whether that changed anything."""
         report = self._sync(device, "merge", [], None)
         for conflict in report.conflicts:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.client.both_clients import PASSWORD, unique_email
+import pytest
+
+from strongroom.client import Client
 from tests.contract.harness import Server
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 Json = dict[str, Any]
 Change = Callable[[list[Json]], list[Json]]
@@ -156,3 +159,12 @@ def delete(rows: list[Json]) -> list[Json]:
 def url_of(server: Server) -> str:
     """The address of a server."""
     return f"http://127.0.0.1:{server.port}"
+
+
+@pytest.fixture
+def moving(server: Server, tmp_path: Path) -> Iterator[tuple[Client, str, Path]]:
+    """A client of an account with everything, its email, and its file."""
+    with Client(url_of(server)) as client:
+        email = furnish(client)
+        client.export_account(tmp_path / "account")
+        yield client, email, tmp_path / "account"

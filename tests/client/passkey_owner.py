@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from strongroom.client import ListedPasskey, Refusal
-from tests.client.both_clients import PASSWORD, unique_email
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.people.soft_key import SoftKey
 
 

@@ -8,9 +8,9 @@ from strongroom.client import Client, Locked, RolledBack, Tampered, WeakParamete
 from strongroom.client.format import derive, seal
 from strongroom.client.format.derive import Floor
 from strongroom.client.format.keyring_body import MOST_PAST
-from tests.client.both_clients import PASSWORD
-from tests.client.devices import Devices
-from tests.client.unreliable_network import URL, World
+from tests.kit.clients.devices import Devices
+from tests.kit.network.unreliable_network import URL, World
+from tests.kit.people.credentials import PASSWORD
 
 NEW = "another horse, another staple"
 THIRD = "a third horse with a battery"
@@ -19,7 +19,7 @@ THIRD = "a third horse with a battery"
 def agent(devices: Devices, token: str) -> Client:
     """A client of a token."""
     client = Client.with_token(URL, token)
-    client._driver = World(devices.place, [])
+    client._driver = World(devices.server, [])
     return client
 
 
@@ -67,6 +67,7 @@ def test_what_is_queued_before_the_keyring_is_kept_opens_from_the_file_alone(dev
     assert seal.read_proof(stored.proof).generation == 3
 
 
+@pytest.mark.both_languages
 def test_a_stale_client_is_told_to_log_in_again(devices: Devices) -> None:
     """Its keyring has the slots of before a rotation: that is a conflict, and not a change without a password."""
     vault = devices.there.client.vault("v")
@@ -75,18 +76,19 @@ def test_a_stale_client_is_told_to_log_in_again(devices: Devices) -> None:
         vault.rename("w")
 
 
+@pytest.mark.both_languages
 def test_a_client_goes_on_when_its_replica_has_compared_a_restore(devices: Devices) -> None:
     """Outside the replica too: the times of the restored database are not taken for a lie."""
     notes = devices.here.client.vault("v").collection("notes")
     kept, changed, gone = (notes.create(text) for text in ("kept", "before", "unwanted"))
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     new = notes.create("since the backup")
     notes.replace(changed, "after")
     notes.delete(gone)
     devices.sync()
-    devices.place.clock.pass_(5)
-    devices.place.restore()
+    devices.server.clock.pass_(5)
+    devices.server.restore()
     devices.here.replica.sync()
     found = {note.uid: note.value for note in notes}
     assert found == {kept.uid: "kept", changed.uid: "after", new.uid: "since the backup"}
@@ -103,13 +105,13 @@ def test_a_saved_session_goes_on_when_another_program_has_compared_a_restore(dev
     notes = vault.collection("notes")
     notes.create("kept")
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     notes.create("since the backup")
     devices.sync()
     email = core.email or ""
     saved = core.device.memory(email, {vault.uid})
-    devices.place.clock.pass_(5)
-    devices.place.restore()
+    devices.server.clock.pass_(5)
+    devices.server.restore()
     here.replica.sync()
     here.replica.close()
     core.device.remember(email, saved)  # as a session does that was saved before the restore
@@ -120,23 +122,25 @@ def test_a_saved_session_goes_on_when_another_program_has_compared_a_restore(dev
     assert sorted(str(note.value) for note in notes) == ["kept", "since the backup"]
 
 
+@pytest.mark.both_languages
 def test_a_client_still_misses_what_its_replica_never_had(devices: Devices) -> None:
     """The client has seen more than its replica; a new epoch does not make it forget that."""
     notes = devices.here.client.vault("v").collection("notes")
     note = notes.create("before")
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     notes.replace(note, "seen outside the replica")
-    devices.place.restore()
+    devices.server.restore()
     devices.here.replica.sync()
     with pytest.raises(RolledBack):
         notes.get(note.uid)
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("changed", [False, True])
 def test_a_new_device_mends_a_restored_server(devices: Devices, *, changed: bool) -> None:
     """It has seen only the newest keyring, and knows by the server's history which ones that follows on."""
-    devices.place.backup()
+    devices.server.backup()
     for name in ("w", "x", "y"):
         devices.here.client.vault(name, create=True)
     if changed:
@@ -144,7 +148,7 @@ def test_a_new_device_mends_a_restored_server(devices: Devices, *, changed: bool
     client, path = devices.login(NEW if changed else PASSWORD), devices.home / "new"
     with client.open_replica(path) as replica:
         replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     again = devices.client()
     again.unlock(path, NEW if changed else PASSWORD)
     if changed:
@@ -155,18 +159,19 @@ def test_a_new_device_mends_a_restored_server(devices: Devices, *, changed: bool
     assert sorted(vault.name for vault in fresh.vaults()) == ["v", "w", "x", "y"]
 
 
+@pytest.mark.both_languages
 def test_a_new_device_mends_a_second_restore(devices: Devices) -> None:
     """The server keeps no keyring between the backup's and the newest: the newest one says which ones it follows on."""
-    devices.place.backup()
+    devices.server.backup()
     for name in ("w", "x", "y"):
         devices.here.client.vault(name, create=True)
     devices.sync()
-    devices.place.restore()
+    devices.server.restore()
     devices.here.replica.sync()  # puts the keyring again, at its own version
     path = devices.home / "new"
     with devices.login().open_replica(path) as replica:
         replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     again = devices.client()
     again.unlock(path, PASSWORD)
     with again.open_replica(path) as replica:
@@ -174,18 +179,19 @@ def test_a_new_device_mends_a_second_restore(devices: Devices) -> None:
     assert sorted(vault.name for vault in devices.login().vaults()) == ["v", "w", "x", "y"]
 
 
+@pytest.mark.both_languages
 def test_a_new_device_replaces_no_keyring_of_another_branch(devices: Devices) -> None:
     """After a second restore another device went on alone: the key of a vault is in its keyring, and nowhere else."""
-    devices.place.backup()
+    devices.server.backup()
     for name in ("w", "x", "y"):
         devices.here.client.vault(name, create=True)
     devices.sync()
-    devices.place.restore()
+    devices.server.restore()
     devices.here.replica.sync()
     path = devices.home / "new"
     with devices.login().open_replica(path) as replica:
         replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     devices.login().vault("of another branch", create=True)
     before = devices.stored_keyring()
     again = devices.client()
@@ -195,16 +201,17 @@ def test_a_new_device_replaces_no_keyring_of_another_branch(devices: Devices) ->
     assert devices.stored_keyring() == before
 
 
+@pytest.mark.both_languages
 def test_another_row_of_the_same_version_is_not_what_a_change_was_made_from(devices: Devices) -> None:
     """After a restore another device has made its own version 2. A change that waits, made from mine, is a conflict."""
     here, there = devices.notes(devices.here), devices.notes(devices.there)
     note = here.create("one")
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     here.replace(here.get(note.uid), "two, before the restore")
     devices.here.replica.sync()
     here.replace(here.get(note.uid), "three, waiting")
-    devices.place.restore()
+    devices.server.restore()
     there.replace(there.get(note.uid), "two, after the restore")
     devices.there.replica.sync()
     [conflict] = devices.here.replica.sync(keep_both).conflicts
@@ -216,13 +223,13 @@ def test_another_row_of_the_same_version_is_not_what_a_change_was_made_from(devi
 
 def test_a_backup_of_before_figures_were_lifted_is_mended(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
     """The server asks for less work than this device has seen: refused, unless a person says that it was restored."""
-    devices.place.backup()
+    devices.server.backup()
     monkeypatch.setattr(derive, "DEFAULT", Floor(131_072, 4))
     devices.here.replica.close()
     with devices.login().open_replica(devices.here.path) as replica:
         replica.vault("v").collection("notes").create("since the backup")
         replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     client = devices.client()
     client.unlock(devices.here.path, PASSWORD)
     before = devices.stored_keyring(devices.there)
@@ -234,10 +241,11 @@ def test_a_backup_of_before_figures_were_lifted_is_mended(devices: Devices, monk
         assert replica.sync().conflicts == []
     again = devices.login(NEW)
     assert [note.value for note in again.vault("v").collection("notes")] == ["since the backup"]
-    lifted = devices.place.ask("POST", "/auth/email/prelogin", body={"email": devices.crew.email}).body["kdf"]
+    lifted = devices.server.ask("POST", "/auth/email/prelogin", body={"email": devices.crew.email}).body["kdf"]
     assert (lifted["memory"], lifted["passes"]) == (131_072, 4)
 
 
+@pytest.mark.both_languages
 def test_a_gap_between_keyrings_is_told(devices: Devices) -> None:
     """A device that was away for longer than a keyring names others takes the newest one, and says so once."""
     vault = devices.there.client.vault("v")

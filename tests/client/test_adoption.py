@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import httpx2
@@ -11,12 +10,13 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Client, Locked, Tampered
-from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.operator import TYPED, add_account
-from tests.client.proxy import BUSY, LOSE, REFUSE, Once, Proxy
-from tests.client.test_secrets import assert_hidden
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.secrets import assert_hidden
+from tests.kit.network.proxy import BUSY, LOSE, REFUSE, Once, Proxy
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 NAMED = "see `adopt_account`"
 
@@ -27,13 +27,6 @@ def email(server: Server) -> str:
     made = unique_email()
     add_account(server, made)
     return made
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    made = Proxy(server.port)
-    yield made
-    made.close()
 
 
 class Recorder(httpx2.HTTPTransport):
@@ -61,23 +54,25 @@ def fields_of(refusal: errors.Refusal) -> dict[str, str]:
     return fields
 
 
-def test_a_login_names_the_way_out(faces: Faces, email: str) -> None:
+@pytest.mark.both_languages
+def test_a_login_names_the_way_out(clients: ClientFactory, email: str) -> None:
     """To somebody who has never opened the account; who has only mistypes, and need not hear of it."""
     with pytest.raises(errors.InvalidCredentials, match=NAMED):
-        faces.client().login(email, TYPED)
-    person, own = faces.client(), unique_email()
+        clients.client().login(email, TYPED)
+    person, own = clients.client(), unique_email()
     person.register(own, PASSWORD)
     with pytest.raises(errors.InvalidCredentials) as raised:
         person.login(own, PASSWORD + "?")
     assert "adopt" not in str(raised.value)
 
 
-def test_it_is_opened_by_its_owner_alone(faces: Faces, server: Server, email: str) -> None:
+@pytest.mark.both_languages
+def test_it_is_opened_by_its_owner_alone(clients: ClientFactory, server: Server, email: str) -> None:
     """The operator's password opens nothing more: no session and no API key of before is left."""
     before = plain_login(server, email).json()
     with server.connect(before["accessToken"]) as http:
         key = http.post("/auth/api-keys", json={"name": "the operator's"}).json()["key"]
-        client = faces.client()
+        client = clients.client()
         assert client.adopt_account(email, TYPED, PASSWORD).id == before["user"]["id"]
         assert http.get("/vault").status_code == 401
     with server.connect(key) as http:
@@ -85,10 +80,10 @@ def test_it_is_opened_by_its_owner_alone(faces: Faces, server: Server, email: st
     assert plain_login(server, email).status_code == 401
     client.vault("v", create=True).collection("c").create("note")
     printed = client.make_recovery_key(PASSWORD)
-    other = faces.client()
+    other = clients.client()
     other.login(email, PASSWORD)
     assert [note.value for note in other.vault("v").collection("c")] == ["note"]
-    faces.client().recover(email, printed, "another long password")
+    clients.client().recover(email, printed, "another long password")
 
 
 def test_what_is_sent_as_typed(server: Server, email: str) -> None:
@@ -103,21 +98,23 @@ def test_what_is_sent_as_typed(server: Server, email: str) -> None:
     assert [path for path, body in line.bodies if TYPED in body.values()] == ["/auth/email/login", "/auth/password"]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE, BUSY])
-def test_on_a_bad_line(faces: Faces, email: str, proxy: Proxy, fate: str) -> None:
+def test_on_a_bad_line(clients: ClientFactory, email: str, proxy: Proxy, fate: str) -> None:
     """Every first answer is lost, or every first request: it is done once."""
-    client = faces.client(proxy.url)
+    client = clients.client(proxy.url)
     proxy.policy = Once(fate)
     client.adopt_account(email, TYPED, PASSWORD)
     assert client.vault("v", create=True)
-    faces.client().login(email, PASSWORD)
+    clients.client().login(email, PASSWORD)
     with pytest.raises(errors.InvalidCredentials, match="adopted already, log in with the password that was set"):
-        faces.client().adopt_account(email, TYPED, PASSWORD)
+        clients.client().adopt_account(email, TYPED, PASSWORD)
 
 
-def test_where_the_line_stays_dead(faces: Faces, email: str, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_where_the_line_stays_dead(clients: ClientFactory, email: str, proxy: Proxy) -> None:
     """The client does not know whether it is done, and holds no key; then the new password logs in."""
-    client = faces.client(proxy.url, retries=1)
+    client = clients.client(proxy.url, retries=1)
     proxy.policy = lambda _, path: LOSE if path == "/auth/password" else "pass"
     with pytest.raises(errors.Unavailable):
         client.adopt_account(email, TYPED, PASSWORD)
@@ -127,10 +124,11 @@ def test_where_the_line_stays_dead(faces: Faces, email: str, proxy: Proxy) -> No
     assert client.vaults() == []
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("lie", ["another keyring", "another version", "none"])
-def test_a_keyring_that_is_not_kept(faces: Faces, server: Server, email: str, lie: str) -> None:
+def test_a_keyring_that_is_not_kept(clients: ClientFactory, server: Server, email: str, lie: str) -> None:
     """The server must show the keyring that it was given; otherwise the client holds no key and no session."""
-    other = faces.person()._core.sealed
+    other = clients.person()._core.sealed
     liar = Liar(server.port)
 
     def lies(talk: Talk) -> None:
@@ -142,7 +140,7 @@ def test_a_keyring_that_is_not_kept(faces: Faces, server: Server, email: str, li
 
     liar.lie = lies
     try:
-        client = faces.client(liar.url)
+        client = clients.client(liar.url)
         with pytest.raises((Tampered, errors.KeyringNotFound)):
             client.adopt_account(email, TYPED, PASSWORD)
         with pytest.raises(Locked):
@@ -151,9 +149,9 @@ def test_a_keyring_that_is_not_kept(faces: Faces, server: Server, email: str, li
         liar.close()
 
 
-def test_a_password_of_ones_own(faces: Faces, server: Server, email: str) -> None:
+def test_a_password_of_ones_own(clients: ClientFactory, server: Server, email: str) -> None:
     """Not the one that the server knows, and long enough; nothing is sent before that."""
-    client = faces.client("http://127.0.0.1:9", retries=0)
+    client = clients.client("http://127.0.0.1:9", retries=0)
     for new, told in ((TYPED, "new_password"), ("short", "password")):
         with pytest.raises(errors.Invalid) as raised:
             client.adopt_account(email, TYPED, new)
@@ -161,44 +159,46 @@ def test_a_password_of_ones_own(faces: Faces, server: Server, email: str) -> Non
     assert plain_login(server, email).status_code == 200
 
 
-def test_an_account_that_has_keys_is_left_alone(faces: Faces, server: Server) -> None:
+@pytest.mark.both_languages
+def test_an_account_that_has_keys_is_left_alone(clients: ClientFactory, server: Server) -> None:
     """A device that has opened it does not send the password as typed; elsewhere the server does not know that one."""
     email = unique_email()
-    client = faces.client()
+    client = clients.client()
     client.register(email, PASSWORD)
     with pytest.raises(errors.Invalid) as raised:
         client.adopt_account(email, PASSWORD, "another long password")
     assert "was not sent" in fields_of(raised.value)["email"]
     assert client.vaults() == []
     with pytest.raises(errors.InvalidCredentials):
-        faces.client().adopt_account(email, PASSWORD, "another long password")
+        clients.client().adopt_account(email, PASSWORD, "another long password")
     other = unique_email()
     body = {"email": other, "password": TYPED, "kdf": {"odd": 1}, "keyring": "QUJD"}
     assert server.connect().post("/auth/email/register", json=body).status_code == 201
     with pytest.raises(errors.Invalid) as raised:
-        faces.client().adopt_account(other, TYPED, PASSWORD)
+        clients.client().adopt_account(other, TYPED, PASSWORD)
     assert "has keys" in fields_of(raised.value)["email"]
     assert plain_login(server, other).status_code == 200
 
 
-def test_an_account_of_another_program_is_left_alone(faces: Faces, server: Server, email: str) -> None:
+@pytest.mark.both_languages
+def test_an_account_of_another_program_is_left_alone(clients: ClientFactory, server: Server, email: str) -> None:
     """It could not log in any more: nothing is changed while there are vaults."""
     http = server.connect(plain_login(server, email).json()["accessToken"])
     vault = http.post("/vault", json={"name": "theirs"}).json()["uid"]
     with pytest.raises(errors.AccountNotEmpty, match="Another program has stored vaults"):
-        faces.client().adopt_account(email, TYPED, PASSWORD)
+        clients.client().adopt_account(email, TYPED, PASSWORD)
     assert plain_login(server, email).status_code == 200
     assert http.delete(f"/vault/{vault}").status_code == 200
-    faces.client().adopt_account(email, TYPED, PASSWORD)
+    clients.client().adopt_account(email, TYPED, PASSWORD)
 
 
-def test_on_a_server_without_api_keys(lone: Server) -> None:
+def test_on_a_server_without_api_keys(own_server: Server) -> None:
     """One of blob vaults only."""
-    lone.settings["VAULT_VARIANT"] = "blob"
-    lone.start()
+    own_server.settings["VAULT_VARIANT"] = "blob"
+    own_server.start()
     email = unique_email()
-    add_account(lone, email)
-    with Client(f"http://127.0.0.1:{lone.port}") as client:
+    add_account(own_server, email)
+    with Client(f"http://127.0.0.1:{own_server.port}") as client:
         client.adopt_account(email, TYPED, PASSWORD)
         client.vault("v", create=True).blob.put("value")
 

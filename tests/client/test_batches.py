@@ -21,17 +21,11 @@ from strongroom.errors import (
     UidTaken,
     Unavailable,
 )
-from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.hostile.lying_proxy import Liar, Talk
-from tests.client.proxy import LOSE, PASS, REFUSE, Proxy
 from tests.contract.harness import Server
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    made = Proxy(server.port)
-    yield made
-    made.close()
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.network.proxy import LOSE, PASS, REFUSE, Proxy
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
 def notes_of(client: Any) -> Any:
@@ -46,9 +40,10 @@ def count_batches(proxy: Proxy) -> int:
     return sum(path.endswith("/batch") for _, path, _ in proxy.seen)
 
 
-def test_many_documents_are_created_replaced_and_deleted(faces: Faces, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_many_documents_are_created_replaced_and_deleted(clients: ClientFactory, proxy: Proxy) -> None:
     """In few requests, with results in the order of the items, and verified as single ones are."""
-    notes = notes_of(faces.person(url=proxy.url))
+    notes = notes_of(clients.person(url=proxy.url))
     made = documents(notes.create_many({"n": number} for number in range(1_200)))
     assert [one.value["n"] for one in made] == list(range(1_200))
     assert count_batches(proxy) == 3
@@ -62,9 +57,10 @@ def test_many_documents_are_created_replaced_and_deleted(faces: Faces, proxy: Pr
     assert notes.revive(gone[7]).value == 14
 
 
-def test_items_are_taken_as_they_are_needed(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_items_are_taken_as_they_are_needed(clients: ClientFactory) -> None:
     """An endless iterable is fine, as long as nobody reads its results to the end."""
-    notes = notes_of(faces.person())
+    notes = notes_of(clients.person())
     taken = 0
 
     def endless() -> Iterator[int]:
@@ -80,10 +76,11 @@ def test_items_are_taken_as_they_are_needed(faces: Faces) -> None:
     close()
 
 
-def test_a_batch_stays_within_the_limits_of_the_server(faces: Faces, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_batch_stays_within_the_limits_of_the_server(clients: ClientFactory, proxy: Proxy) -> None:
     """Of operations, two for each deletion, and of bytes; one large document is a batch of its own."""
     assert batches.MOST_OPERATIONS <= rules.MAX_OPERATIONS
-    notes = notes_of(faces.person(url=proxy.url))
+    notes = notes_of(clients.person(url=proxy.url))
     large = documents(notes.create_many([b"x" * 1_000_000] * 3))
     assert count_batches(proxy) == 3
     proxy.seen.clear()
@@ -92,9 +89,10 @@ def test_a_batch_stays_within_the_limits_of_the_server(faces: Faces, proxy: Prox
     assert len(large) == 3
 
 
-def test_what_cannot_be_written_is_told_and_the_rest_goes_on(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_what_cannot_be_written_is_told_and_the_rest_goes_on(clients: ClientFactory) -> None:
     """A value that JSON cannot hold, a document that was changed or is gone, one of elsewhere, a uid in use."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     notes, tasks = vault.collection("notes"), vault.collection("tasks")
     results = list(notes.create_many([1, object(), 2, float("nan"), 3]))
@@ -120,18 +118,20 @@ def test_what_cannot_be_written_is_told_and_the_rest_goes_on(faces: Faces) -> No
     assert gone[3].document == gone[2].document
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("uids", [1, 3])
-def test_uids_are_as_many_as_values(faces: Faces, uids: int) -> None:
+def test_uids_are_as_many_as_values(clients: ClientFactory, uids: int) -> None:
     """Otherwise the program has made a mistake, and is told."""
-    notes = notes_of(faces.person())
+    notes = notes_of(clients.person())
     with pytest.raises(Invalid, match=r"."):
         list(notes.create_many([1, 2], uids=[str(uuid.uuid4()) for _ in range(uids)]))
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE])
-def test_a_lost_response_writes_nothing_twice(faces: Faces, proxy: Proxy, fate: str) -> None:
+def test_a_lost_response_writes_nothing_twice(clients: ClientFactory, proxy: Proxy, fate: str) -> None:
     """Of every batch the first answer or the first request is lost; each item is stored once, as its result says."""
-    notes = notes_of(faces.person(url=proxy.url))
+    notes = notes_of(clients.person(url=proxy.url))
     tries: dict[int, int] = {}
 
     def losing(_method: str, path: str) -> str:
@@ -150,17 +150,20 @@ def test_a_lost_response_writes_nothing_twice(faces: Faces, proxy: Proxy, fate: 
     assert [one.version for one in notes.history(made[2].uid)] == [1]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("what", ["create", "replace", "delete"])
-def test_what_others_changed_after_a_lost_response_was_written(faces: Faces, server: Server, what: str) -> None:
+def test_what_others_changed_after_a_lost_response_was_written(
+    clients: ClientFactory, server: Server, what: str
+) -> None:
     """Another device went on from an item whose response was lost: the item is done, and is not refused."""
     email = unique_email()
     liar = Liar(server.port)
     try:
-        client = faces.client(liar.url)
+        client = clients.client(liar.url)
         client.register(email, PASSWORD)
         notes = notes_of(client)
         kept = notes.create("kept")
-        other = faces.client()
+        other = clients.client()
         other.login(email, PASSWORD)
         theirs = other.vault("v").collection("notes")
         changed: list[str] = []
@@ -188,9 +191,10 @@ def test_what_others_changed_after_a_lost_response_was_written(faces: Faces, ser
         liar.close()
 
 
-def test_a_second_run_with_the_same_uids_creates_nothing_twice(faces: Faces, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_second_run_with_the_same_uids_creates_nothing_twice(clients: ClientFactory, proxy: Proxy) -> None:
     """The connection ends in the middle: what was stored is told, and a new run finds it and does the rest."""
-    client = faces.person(url=proxy.url, retries=0)
+    client = clients.person(url=proxy.url, retries=0)
     notes = notes_of(client)
     uids = [str(uuid.uuid4()) for _ in range(1_100)]
     seen = 0
@@ -210,11 +214,12 @@ def test_a_second_run_with_the_same_uids_creates_nothing_twice(faces: Faces, pro
     assert sorted(one.value for one in notes) == list(range(1_100))
 
 
-def test_a_server_that_takes_less_gets_smaller_batches(faces: Faces, lone: Server) -> None:
+@pytest.mark.both_languages
+def test_a_server_that_takes_less_gets_smaller_batches(clients: ClientFactory, own_server: Server) -> None:
     """A batch over its limit is sent in halves; one document over it is refused alone. A full quota stops the run."""
-    lone.settings |= {"MAX_BODY_BYTES": "20000", "QUOTA_DOCUMENTS": "30"}
-    lone.start()
-    client = faces.client(f"http://127.0.0.1:{lone.port}")
+    own_server.settings |= {"MAX_BODY_BYTES": "20000", "QUOTA_DOCUMENTS": "30"}
+    own_server.start()
+    client = clients.client(f"http://127.0.0.1:{own_server.port}")
     client.register(unique_email(), PASSWORD)
     notes = notes_of(client)
     values = [b"x" * 3_000] * 10 + [b"x" * 30_000] + [b"y" * 3_000] * 10
@@ -228,9 +233,9 @@ def test_a_server_that_takes_less_gets_smaller_batches(faces: Faces, lone: Serve
     assert len(documents(notes.create_many(range(10)))) == 10
 
 
-def test_whoever_forgets_to_iterate_is_told(faces: Faces) -> None:
+def test_whoever_forgets_to_iterate_is_told(clients: ClientFactory) -> None:
     """Nothing was written, and a warning says so."""
-    notes = notes_of(faces.person())
+    notes = notes_of(clients.person())
 
     def forget() -> None:
         notes.create_many(["one"])

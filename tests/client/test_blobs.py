@@ -8,25 +8,27 @@ from typing import Any
 import pytest
 
 from strongroom.client import Invalid, VaultConflict
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.devices import Devices
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 _SENTENCE = "The vault has another blob than the one that this client has last read or written; read it with blob.get"
 
 
-def two(faces: Faces) -> tuple[Any, Any]:
+def two(clients: ClientFactory) -> tuple[Any, Any]:
     """Two clients of one account, and each its vault."""
     email = unique_email()
-    one, other = faces.client(), faces.client()
+    one, other = clients.client(), clients.client()
     one.register(email, PASSWORD)
     one.vault("v", create=True)
     other.login(email, PASSWORD)
     return one, other
 
 
-def test_a_blob_that_was_not_read_is_not_overwritten(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_blob_that_was_not_read_is_not_overwritten(clients: ClientFactory) -> None:
     """Neither the first one of another device, nor its next; opening the vault again is not reading its blob."""
-    one, other = two(faces)
+    one, other = two(clients)
     a, b = one.vault("v"), other.vault("v")
     a.blob.put({"by": "a"})
     for vault in (b, other.vault("v")):
@@ -43,9 +45,9 @@ def test_a_blob_that_was_not_read_is_not_overwritten(faces: Faces) -> None:
     assert b.blob.get().value == {"by": "b"}
 
 
-def test_a_blob_is_overwritten_on_purpose(faces: Faces) -> None:
+def test_a_blob_is_overwritten_on_purpose(clients: ClientFactory) -> None:
     """With `after`, the blob that is there now; of this vault, and a blob."""
-    one, other = two(faces)
+    one, other = two(clients)
     a, b = one.vault("v"), other.vault("v")
     a.blob.put("a", after=a.blob.get())
     b.blob.put("b", after=b.blob.get())
@@ -57,9 +59,10 @@ def test_a_blob_is_overwritten_on_purpose(faces: Faces) -> None:
     assert b.blob.get().value == "a"
 
 
-def test_what_a_client_wrote_itself_it_replaces(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_what_a_client_wrote_itself_it_replaces(clients: ClientFactory) -> None:
     """Through every vault that it opens, and after a rename or a rotation by any device: the content is the same."""
-    one, other = two(faces)
+    one, other = two(clients)
     a, b = one.vault("v"), other.vault("v")
     a.blob.put(1)
     one.vault("v").blob.put(2)
@@ -77,22 +80,24 @@ def test_what_a_client_wrote_itself_it_replaces(faces: Faces) -> None:
     assert one.vault("x").blob.get().value == 5
 
 
-def test_a_put_can_be_repeated(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_put_can_be_repeated(clients: ClientFactory) -> None:
     """After an attempt without a response: what is there already conflicts with nothing."""
-    one, other = two(faces)
+    one, other = two(clients)
     one.vault("v").blob.put({"same": True})
     assert other.vault("v").blob.put({"same": True}).value == {"same": True}
 
 
-def test_an_export_reads_no_blob(faces: Faces, tmp_path: Path) -> None:
+def test_an_export_reads_no_blob(clients: ClientFactory, tmp_path: Path) -> None:
     """The program has not seen what an export writes."""
-    one, other = two(faces)
+    one, other = two(clients)
     one.vault("v").blob.put("a")
     other.export_plaintext(tmp_path / "export")
     with pytest.raises(VaultConflict):
         other.vault("v").blob.put("b")
 
 
+@pytest.mark.both_languages
 def test_a_blob_of_a_replica_was_read(devices: Devices) -> None:
     """The client of a replica may replace the blob that the replica has shown, and no later one."""
     here, there = devices.here.client.vault("v"), devices.there.client.vault("v")

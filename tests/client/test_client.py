@@ -16,13 +16,15 @@ from strongroom.client.format.seal import Sealed
 from strongroom.client.operations import documents, listing
 from strongroom.errors import Invalid
 from strongroom.model import Document
-from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
-def test_the_day_of_a_document(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_the_day_of_a_document(clients: ClientFactory) -> None:
     """Created, read, listed, replaced, deleted: each step gives what the next one needs."""
-    notes = faces.person().vault("personal", create=True).collection("notes")
+    notes = clients.person().vault("personal", create=True).collection("notes")
     note = notes.create({"title": "Hello"})
     assert (note.version, note.value, note.deleted, note.collection) == (1, {"title": "Hello"}, False, "notes")
     assert notes.get(note.uid) == note
@@ -37,24 +39,26 @@ def test_the_day_of_a_document(faces: Faces) -> None:
     assert notes.get(note.uid, deleted=True).value == {"title": "Hello again"}
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize(
     "value", [None, True, 0, -1.5, "", "text \U0001f510", [], {"a": [1, {"b": None}]}, b"", b"\x00\xff"]
 )
-def test_values_come_back_as_they_were(faces: Faces, value: Any) -> None:
+def test_values_come_back_as_they_were(clients: ClientFactory, value: Any) -> None:
     """JSON is JSON, bytes are bytes, and empty is not nothing."""
-    place = faces.person().vault("v", create=True).collection("c")
+    place = clients.person().vault("v", create=True).collection("c")
     found = place.get(place.create(value).uid).value
     assert found == value
     assert type(found) is type(value)
 
 
-def test_another_device_sees_the_same(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_another_device_sees_the_same(clients: ClientFactory) -> None:
     """Whoever logs in elsewhere with the same password opens the same vault, by its name."""
     email = unique_email()
-    first = faces.client()
+    first = clients.client()
     first.register(email, PASSWORD)
     made = first.vault("personal", create=True).collection("notes").create("from the first")
-    second = faces.client()
+    second = clients.client()
     second.login(email.upper(), PASSWORD)
     notes = second.vault("personal").collection("notes")
     assert notes.get(made.uid).value == "from the first"
@@ -63,9 +67,10 @@ def test_another_device_sees_the_same(faces: Faces) -> None:
     assert second.vault("late").uid == late.uid
 
 
-def test_a_change_that_was_not_seen_is_a_conflict(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_change_that_was_not_seen_is_a_conflict(clients: ClientFactory) -> None:
     """Who replaces or deletes what has changed meanwhile is told so, in the server's own word."""
-    notes = faces.person().vault("v", create=True).collection("c")
+    notes = clients.person().vault("v", create=True).collection("c")
     seen = notes.create(1)
     now = notes.replace(seen, 2)
     with pytest.raises(errors.DocumentConflict) as refused:
@@ -77,18 +82,20 @@ def test_a_change_that_was_not_seen_is_a_conflict(faces: Faces) -> None:
     assert notes.get(seen.uid).value == 2
 
 
-def test_a_deleted_document_comes_back(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_deleted_document_comes_back(clients: ClientFactory) -> None:
     """Replacing a tombstone revives the document."""
-    notes = faces.person().vault("v", create=True).collection("c")
+    notes = clients.person().vault("v", create=True).collection("c")
     gone = notes.delete(notes.create("old"))
     back = notes.replace(gone, "new")
     assert (back.deleted, back.version) == (False, gone.version + 1)
     assert [note.value for note in notes] == ["new"]
 
 
-def test_changes_since_a_moment(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_changes_since_a_moment(clients: ClientFactory) -> None:
     """A walk tells what changed, deletions included, and where to go on."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     notes, tasks = vault.collection("notes"), vault.collection("tasks")
     first = notes.create("first")
     changes = notes.since(0)
@@ -101,17 +108,19 @@ def test_changes_since_a_moment(faces: Faces) -> None:
     assert {(change.collection, change.deleted) for change in vault.since(0)} == {("notes", True), ("tasks", False)}
 
 
-def test_a_walk_goes_through_pages(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_walk_goes_through_pages(clients: ClientFactory) -> None:
     """More documents than one page holds: each comes once, in the order of their last change."""
-    notes = faces.person().vault("v", create=True).collection("c")
+    notes = clients.person().vault("v", create=True).collection("c")
     made = [notes.create(number) for number in range(203)]
     notes.replace(made[0], "moved to the end")
     assert [note.value for note in notes] == [*range(1, 203), "moved to the end"]
 
 
-def test_collections_do_not_show_each_other(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_collections_do_not_show_each_other(clients: ClientFactory) -> None:
     """A document is found in its own collection only."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     note = vault.collection("notes").create("n")
     with pytest.raises(errors.DocumentNotFound):
         vault.collection("tasks").get(note.uid)
@@ -121,9 +130,10 @@ def test_collections_do_not_show_each_other(faces: Faces) -> None:
     assert [found.collection for found in vault] == ["notes"]
 
 
-def test_a_blob(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_blob(clients: ClientFactory) -> None:
     """A vault carries one value besides its documents; who has not seen the last one is told so."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     assert vault.blob.get() is None
     first = vault.blob.put({"settings": 1})
     second = vault.blob.put(b"bytes", after=first)
@@ -133,9 +143,10 @@ def test_a_blob(faces: Faces) -> None:
         vault.blob.put("late", after=first)
 
 
-def test_names_are_sealed_unless_asked(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_names_are_sealed_unless_asked(clients: ClientFactory) -> None:
     """The server sees the name of a vault only where its owner says so."""
-    client = faces.person()
+    client = clients.person()
     client.vault("hidden", create=True)
     client.vault("shown", create=True, sealed=False)
     assert sorted(vault.name for vault in client.vaults()) == ["hidden", "shown"]
@@ -143,9 +154,10 @@ def test_names_are_sealed_unless_asked(faces: Faces) -> None:
     assert client.vault("hidden").collection("c").create(1).wire.startswith("sr2.")
 
 
-def test_a_vault_that_is_not_there(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_vault_that_is_not_there(clients: ClientFactory) -> None:
     """A vault is made only where that is asked for, and is gone when it is deleted."""
-    client = faces.person()
+    client = clients.person()
     with pytest.raises(errors.VaultNotFound):
         client.vault("nothing")
     vault = client.vault("something", create=True)
@@ -157,11 +169,12 @@ def test_a_vault_that_is_not_there(faces: Faces) -> None:
     assert client.vault("something", create=True).uid != vault.uid
 
 
-def test_a_wrong_password_and_an_unknown_email_look_alike(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_wrong_password_and_an_unknown_email_look_alike(clients: ClientFactory) -> None:
     """Neither is told apart, and nobody is logged in."""
     email = unique_email()
-    faces.client().register(email, PASSWORD)
-    client = faces.client()
+    clients.client().register(email, PASSWORD)
+    client = clients.client()
     for who, password in ((email, "wrong horse battery"), (unique_email(), PASSWORD)):
         with pytest.raises(errors.InvalidCredentials):
             client.login(who, password)
@@ -171,48 +184,51 @@ def test_a_wrong_password_and_an_unknown_email_look_alike(faces: Faces) -> None:
         client.register(email, PASSWORD)
 
 
-def test_another_password_opens_the_same_vaults(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_another_password_opens_the_same_vaults(clients: ClientFactory) -> None:
     """After a change the old password is refused, and every document still opens."""
     email = unique_email()
-    client = faces.client()
+    client = clients.client()
     client.register(email, PASSWORD)
     client.vault("v", create=True).collection("c").create("kept")
     with pytest.raises(errors.InvalidCredentials):
         client.change_password("not the password", "another horse battery")
     client.change_password(PASSWORD, "another horse battery")
     assert [found.value for found in client.vault("v").collection("c")] == ["kept"]
-    other = faces.client()
+    other = clients.client()
     with pytest.raises(errors.InvalidCredentials):
         other.login(email, PASSWORD)
     other.login(email, "another horse battery")
     assert [found.value for found in other.vault("v").collection("c")] == ["kept"]
 
 
-def test_the_recovery_key_opens_an_account(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_the_recovery_key_opens_an_account(clients: ClientFactory) -> None:
     """It works after a change of password too, sets another one, and a newer key replaces it."""
     email = unique_email()
-    client = faces.client()
+    client = clients.client()
     client.register(email, PASSWORD)
     client.vault("v", create=True).collection("c").create("kept")
     old = client.make_recovery_key(PASSWORD)
     printed = client.make_recovery_key(PASSWORD)
     client.change_password(PASSWORD, "forgotten at once")
-    lost = faces.client()
+    lost = clients.client()
     with pytest.raises(errors.InvalidCredentials):
         lost.recover(email, old, "a new password")
     with pytest.raises(Invalid):
         lost.recover(email, printed[:-1] + ("0" if printed[-1] != "0" else "1"), "a new password")
     lost.recover(email, printed.lower(), "a new password")
     assert [found.value for found in lost.vault("v").collection("c")] == ["kept"]
-    again = faces.client()
+    again = clients.client()
     again.login(email, "a new password")
     assert [vault.name for vault in again.vaults()] == ["v"]
 
 
-def test_sessions_are_listed_and_ended(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_sessions_are_listed_and_ended(clients: ClientFactory) -> None:
     """One device can end the session of another."""
     email = unique_email()
-    here, there = faces.client(), faces.client()
+    here, there = clients.client(), clients.client()
     here.register(email, PASSWORD)
     there.login(email, PASSWORD)
     assert len(here.sessions()) == 2
@@ -226,9 +242,10 @@ def _current(client: Any) -> list[str]:
     return [session.id for session in client.sessions() if session.current]
 
 
-def test_after_a_logout_nothing_is_left(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_after_a_logout_nothing_is_left(clients: ClientFactory) -> None:
     """Keys and tokens are forgotten, and the session is over at the server."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     client.logout()
     with pytest.raises(Locked):
@@ -238,11 +255,11 @@ def test_after_a_logout_nothing_is_left(faces: Faces) -> None:
     client.logout()
 
 
-def test_a_list_of_several_pages(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_of_several_pages(clients: ClientFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each document once, in order, wherever the pages end."""
     monkeypatch.setattr(listing, "FIRST_LIMIT", 2)
     monkeypatch.setattr(listing, "_MAX_LIMIT", 2)
-    notes = faces.person().vault("v", create=True).collection("c")
+    notes = clients.person().vault("v", create=True).collection("c")
     for number in range(5):
         notes.create(number)
     assert [note.value for note in notes] == [0, 1, 2, 3, 4]
@@ -271,9 +288,9 @@ def test_what_is_answered_to_a_write_is_what_was_written() -> None:
             documents.check_stored(msgspec.structs.replace(row, **change), sealed, uid, "c", uid, 2)
 
 
-def test_what_is_written_is_decrypted_once(faces: Faces, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_written_is_decrypted_once(clients: ClientFactory, monkeypatch: pytest.MonkeyPatch) -> None:
     """When it is sealed, to see that it opens; the response repeats it, and is compared as a text."""
-    notes = faces.person().vault("v", create=True).collection("notes")
+    notes = clients.person().vault("v", create=True).collection("notes")
     opened: list[bytes] = []
     real = box.open_
 
@@ -299,22 +316,24 @@ def test_what_is_written_is_decrypted_once(faces: Faces, monkeypatch: pytest.Mon
     assert [notes.get(one.uid) for one in many] == many
 
 
-def test_who_registers_leaves_the_account_before(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_who_registers_leaves_the_account_before(clients: ClientFactory) -> None:
     """Also where the registration is refused: nothing is written to the wrong account."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     taken = unique_email()
-    faces.client().register(taken, PASSWORD)
+    clients.client().register(taken, PASSWORD)
     with pytest.raises(errors.EmailAlreadyExists):
         client.register(taken, PASSWORD)
     with pytest.raises(Locked):
         vault.collection("c").create(1)
 
 
-def test_a_recovery_with_a_bad_new_password_does_not_begin(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_recovery_with_a_bad_new_password_does_not_begin(clients: ClientFactory) -> None:
     """It is refused before anything is sent: the client still has the account that it had."""
     email = unique_email()
-    client = faces.client()
+    client = clients.client()
     client.register(email, PASSWORD)
     printed = client.make_recovery_key(PASSWORD)
     with pytest.raises(Invalid):
@@ -323,11 +342,12 @@ def test_a_recovery_with_a_bad_new_password_does_not_begin(faces: Faces) -> None
     assert len(client.sessions()) == 1
 
 
-def test_blobs_on_a_blob_server(faces: Faces, lone: Server) -> None:
+@pytest.mark.both_languages
+def test_blobs_on_a_blob_server(clients: ClientFactory, own_server: Server) -> None:
     """A vault that must carry a blob from the start is made all the same."""
-    lone.settings["VAULT_VARIANT"] = "blob"
-    lone.start()
-    client = faces.client(f"http://127.0.0.1:{lone.port}")
+    own_server.settings["VAULT_VARIANT"] = "blob"
+    own_server.start()
+    client = clients.client(f"http://127.0.0.1:{own_server.port}")
     client.register(unique_email(), PASSWORD)
     vault = client.vault("settings", create=True)
     first = vault.blob.get()
@@ -339,10 +359,11 @@ def test_blobs_on_a_blob_server(faces: Faces, lone: Server) -> None:
     assert blob.value == {"theme": "light"}
 
 
-def test_an_account_ends(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_an_account_ends(clients: ClientFactory) -> None:
     """With the right password only; then the email is free."""
     email = unique_email()
-    client = faces.client()
+    client = clients.client()
     client.register(email, PASSWORD)
     with pytest.raises(errors.InvalidCredentials):
         client.delete_account("not the password")

@@ -13,8 +13,8 @@ from strongroom.client import RolledBack
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.operations import keyrings
 from strongroom.errors import VaultNotFound
-from tests.client.devices import Devices
-from tests.client.unreliable_network import world_of
+from tests.kit.clients.devices import Devices
+from tests.kit.network.unreliable_network import world_of
 
 
 def two_vaults(devices: Devices) -> str:
@@ -43,6 +43,7 @@ def test_a_vault_goes_when_a_key_holder_says_so(devices: Devices) -> None:
         devices.there.client.vault("w")
 
 
+@pytest.mark.both_languages
 def test_a_client_that_knows_the_vault_learns_that_it_is_gone(devices: Devices) -> None:
     """Its copy of the directory is older: no lie, no alarm; and the name is free for a new vault."""
     uid = two_vaults(devices)
@@ -68,13 +69,14 @@ def test_a_vault_that_a_directory_does_not_list_stays(devices: Devices) -> None:
     assert devices.there.replica._local.file.documents.uids(uid) != set()
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("restored", [False, True])
 def test_a_vault_that_the_server_does_not_list_stays(devices: Devices, *, restored: bool) -> None:
     """Hidden, that is an error; lost in a restore, it is made again. Neither takes it from a disk."""
     uid = two_vaults(devices)
     if restored:
         devices.restored_without_loss()
-    devices.place.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
+    devices.server.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
     if restored:
         devices.there.replica.sync()
         [found] = [vault for vault in devices.login().vaults() if vault.name == "w"]
@@ -98,7 +100,7 @@ def test_a_vault_that_was_made_cannot_be_hidden_from_a_new_device(devices: Devic
 
     world_of(client).lie = hide
     if how == "vault":
-        devices.place.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
+        devices.server.ask("DELETE", f"/vault/{uid}", devices.here.client._core.session._access)
     replica = client.open_replica(tmp_path / "replica")
     attempts: dict[str, Callable[[], Any]] = {
         "vaults": client.vaults,
@@ -143,7 +145,7 @@ def test_a_rename_that_was_interrupted_is_finished_by_any_device(devices: Device
     else:
         assert devices.there.client.vault("new").uid == entry.uid
     bearer = devices.here.client._core.session._access
-    stored = devices.place.ask("GET", f"/vault/{entry.uid}", bearer).body["name"]
+    stored = devices.server.ask("GET", f"/vault/{entry.uid}", bearer).body["name"]
     assert stored == devices.here.client.vault("new")._opened.wire
     found = devices.here.client.vault("new").blob.get()
     assert found is not None

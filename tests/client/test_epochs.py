@@ -9,8 +9,8 @@ import pytest
 from strongroom.client import CredentialsRolledBack, RolledBack, Tampered, keep_both, keep_mine, keep_theirs
 from strongroom.client.replica import Conflict, Resolution
 from strongroom.errors import InvalidCredentials
-from tests.client.both_clients import PASSWORD
-from tests.client.devices import Devices
+from tests.kit.clients.devices import Devices
+from tests.kit.people.credentials import PASSWORD
 
 NEW = "another horse, another staple"
 THIRD = "a third horse with a battery"
@@ -19,13 +19,14 @@ THIRD = "a third horse with a battery"
 # The keyring
 
 
+@pytest.mark.both_languages
 def test_an_older_directory_gets_the_identical_keyring_again(devices: Devices) -> None:
     """The password is the same, so the device that has seen more puts its own keyring again, at its own version."""
-    devices.place.backup()
+    devices.server.backup()
     devices.here.client.vault("w", create=True)
     devices.sync()
     mine = devices.stored_keyring()
-    devices.place.restore()
+    devices.server.restore()
     assert devices.stored_keyring()[1] < mine[1]
     assert devices.here.replica.sync().conflicts == []
     assert devices.stored_keyring() == mine
@@ -33,13 +34,14 @@ def test_an_older_directory_gets_the_identical_keyring_again(devices: Devices) -
     assert sorted(vault.name for vault in devices.login().vaults()) == ["v", "w"]
 
 
+@pytest.mark.both_languages
 def test_a_new_process_goes_on_with_the_keyring_of_its_replica(devices: Devices) -> None:
     """It logs in to a server that has an older directory, and finds the newer one on its disk."""
-    devices.place.backup()
+    devices.server.backup()
     devices.here.client.vault("w", create=True).collection("notes").create("in w")
     devices.sync()
     mine = devices.stored_keyring()
-    devices.place.restore()
+    devices.server.restore()
     devices.here.replica.close()
     client = devices.login()
     with client.open_replica(devices.here.path) as replica:
@@ -48,10 +50,11 @@ def test_a_new_process_goes_on_with_the_keyring_of_its_replica(devices: Devices)
         assert [note.value for note in replica.vault("w").collection("notes")] == ["in w"]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("change", ["password", "recovery", "rotation"])
 def test_older_credentials_are_not_written_over(devices: Devices, change: str) -> None:
     """A backup of before a change of the ways in: an error of its own, and nothing is written."""
-    devices.place.backup()
+    devices.server.backup()
     if change == "password":
         devices.here.client.change_password(PASSWORD, NEW)
     elif change == "recovery":
@@ -59,7 +62,7 @@ def test_older_credentials_are_not_written_over(devices: Devices, change: str) -
     else:
         devices.here.client.rotate_keys(PASSWORD)
     devices.here.replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     before = devices.stored_keyring()
     for _ in range(2):
         with pytest.raises(CredentialsRolledBack):
@@ -71,20 +74,21 @@ def test_older_credentials_are_not_written_over(devices: Devices, change: str) -
     assert devices.stored_keyring() == before
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("rotated", [False, True])
 def test_a_person_mends_older_credentials(devices: Devices, *, rotated: bool) -> None:
     """`unlock` opens the replica with the newest password; `change_password` takes the one that the server knows."""
     notes = devices.notes(devices.here)
     notes.create("before")
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     devices.here.client.change_password(PASSWORD, NEW)
     if rotated:
         devices.here.client.rotate_keys(NEW)
     notes.create("since the backup")
     devices.here.replica.sync()
     devices.here.replica.close()
-    devices.place.restore()
+    devices.server.restore()
     client = devices.client()
     client.unlock(devices.here.path, NEW)
     client.change_password(PASSWORD, THIRD)
@@ -100,14 +104,15 @@ def test_a_person_mends_older_credentials(devices: Devices, *, rotated: bool) ->
     devices.client().unlock(devices.here.path, THIRD)
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("more", [1, 3])
 def test_a_keyring_that_went_on_is_not_replaced(devices: Devices, more: int) -> None:
     """Another device made a vault after the restore: its key is in the server's keyring alone."""
-    devices.place.backup()
+    devices.server.backup()
     for number in range(more):
         devices.here.client.vault(f"lost {number}", create=True)
     devices.here.replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     devices.there.client.vault("after the restore", create=True).collection("notes").create("kept")
     before = devices.stored_keyring()
     with pytest.raises(RolledBack if more > 1 else Tampered):
@@ -119,25 +124,27 @@ def test_a_keyring_that_went_on_is_not_replaced(devices: Devices, more: int) -> 
 # Rows
 
 
+@pytest.mark.both_languages
 def test_no_epoch_lifts_a_version(devices: Devices) -> None:
     """A server that says "restored" over and over gets the same rows each time, at their own versions."""
     here = devices.notes(devices.here)
     note, gone = here.create("one"), here.create("unwanted")
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     here.replace(here.get(note.uid), "two")
     here.delete(here.get(gone.uid))
     new = here.create("new")
     devices.sync()
     rows = devices.stored_rows()
     for _ in range(3):
-        devices.place.restore()
+        devices.server.restore()
         for device in (devices.there, devices.here, devices.there):
             assert device.replica.sync().conflicts == []
         assert devices.stored_rows() == rows
     assert rows.keys() == {note.uid, gone.uid, new.uid}
 
 
+@pytest.mark.both_languages
 def test_a_stale_device_writes_nothing_for_an_epoch(devices: Devices) -> None:
     """It has an older version than the server: it takes the newer one, and sends nothing."""
     here = devices.notes(devices.here)
@@ -155,16 +162,17 @@ def test_a_stale_device_writes_nothing_for_an_epoch(devices: Devices) -> None:
     assert devices.get(devices.there, note.uid).value == "three"
 
 
+@pytest.mark.both_languages
 def test_no_resolver_decides_for_a_lower_version(devices: Devices) -> None:
     """The server's side is older than what this device has seen: that is for a person."""
     here, there = devices.notes(devices.here), devices.notes(devices.there)
     note = here.create("one")
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     for value in ("two", "three", "four"):
         here.replace(here.get(note.uid), value)
         devices.here.replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     there.replace(there.get(note.uid), "after the restore")
     devices.there.replica.sync()
     asked: list[Conflict] = []
@@ -184,17 +192,18 @@ def test_no_resolver_decides_for_a_lower_version(devices: Devices) -> None:
     assert devices.stored_rows()[note.uid][0] > conflict.mine.version
 
 
+@pytest.mark.both_languages
 def test_a_conflict_that_waits_through_a_restore_loses_neither_side(devices: Devices) -> None:
     """Three texts of one document: mine waits, theirs is here, and the restored server has gone on with a third."""
     here, there = devices.notes(devices.here), devices.notes(devices.there)
     note = here.create("one")
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     devices.replace_there(note.uid, "two")
     devices.replace_there(note.uid, "theirs")
     here.replace(here.get(note.uid), "mine")
     assert len(devices.here.replica.sync().conflicts) == 1
-    devices.place.restore()
+    devices.server.restore()
     third = devices.login().vault("v").collection("notes")
     third.replace(third.get(note.uid), "a third")
     devices.here.replica.sync()
@@ -211,6 +220,7 @@ def test_a_conflict_that_waits_through_a_restore_loses_neither_side(devices: Dev
 # Blobs
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("before", [None, "before"])
 def test_a_blob_that_a_restored_server_has_forgotten_is_sent_again(devices: Devices, before: Any) -> None:
     """The identical text, at its own version."""
@@ -218,16 +228,16 @@ def test_a_blob_that_a_restored_server_has_forgotten_is_sent_again(devices: Devi
     if before is not None:
         vault.blob.put(before)
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     for value in ("between", "newest"):
         vault.blob.put(value)
         devices.sync()
     bearer, path = devices.here.client._core.session._access, f"/vault/{vault.uid}"
-    mine = devices.place.ask("GET", path, bearer).body
-    devices.place.restore()
-    assert devices.place.ask("GET", path, bearer).body.get("data") != mine["data"]
+    mine = devices.server.ask("GET", path, bearer).body
+    devices.server.restore()
+    assert devices.server.ask("GET", path, bearer).body.get("data") != mine["data"]
     devices.sync()
-    stored = devices.place.ask("GET", path, bearer).body
+    stored = devices.server.ask("GET", path, bearer).body
     assert [stored[name] for name in ("version", "data", "salt", "name")] == [
         mine[name] for name in ("version", "data", "salt", "name")
     ]
@@ -238,17 +248,18 @@ def test_a_blob_that_a_restored_server_has_forgotten_is_sent_again(devices: Devi
     assert found.value == "newest"
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("after", [1, 3])
 def test_a_blob_that_went_on_after_a_restore_is_a_conflict(devices: Devices, after: int) -> None:
     """Another device put one without knowing of this device's: the server keeps it, and this device its own."""
     vault = devices.here.client.vault("v")
     vault.blob.put("before")
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     for value in ("between", "mine"):
         vault.blob.put(value)
         devices.here.replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     for number in range(after):
         blob = devices.login().vault("v").blob
         blob.put(f"after the restore {number}", after=blob.get())
@@ -270,6 +281,7 @@ def test_a_blob_that_went_on_after_a_restore_is_a_conflict(devices: Devices, aft
     assert devices.there.replica.vault("v").blob() == devices.here.replica.vault("v").blob() == "mine"
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("blob", [None, "the blob"])
 def test_a_name_that_a_restored_server_has_forgotten_is_sent_again(devices: Devices, blob: Any) -> None:
     """A vault that was renamed since the backup, with its blob, which is bound to the name."""
@@ -277,16 +289,16 @@ def test_a_name_that_a_restored_server_has_forgotten_is_sent_again(devices: Devi
     if blob is not None:
         vault.blob.put(blob)
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     vault.rename("another name")
     devices.sync()
     bearer, path = devices.here.client._core.session._access, f"/vault/{vault.uid}"
-    mine = devices.place.ask("GET", path, bearer).body
-    devices.place.restore()
+    mine = devices.server.ask("GET", path, bearer).body
+    devices.server.restore()
     for device in (devices.there, devices.here, devices.there):
         report = device.replica.sync()
         assert (report.conflicts, report.blob_conflicts) == ([], [])
-    stored = devices.place.ask("GET", path, bearer).body
+    stored = devices.server.ask("GET", path, bearer).body
     assert [stored.get(name) for name in ("name", "data", "salt")] == [
         mine.get(name) for name in ("name", "data", "salt")
     ]
@@ -294,15 +306,16 @@ def test_a_name_that_a_restored_server_has_forgotten_is_sent_again(devices: Devi
     assert [one.name for one in devices.login().vaults()] == ["another name"]
 
 
+@pytest.mark.both_languages
 def test_a_replica_without_vaults_notices_a_restore(devices: Devices) -> None:
     """It gives the server its newer keyring again, and goes on; without another epoch, an older keyring is refused."""
     devices.here.client.vault("v").delete()
     devices.sync()
-    devices.place.backup()
+    devices.server.backup()
     devices.here.client.vault("w", create=True).delete()
     devices.sync()
     newest = devices.stored_keyring()[1]
-    devices.place.restore()
+    devices.server.restore()
     assert devices.stored_keyring()[1] < newest
     devices.here.replica.sync()
     assert devices.stored_keyring()[1] == newest

@@ -16,10 +16,11 @@ from strongroom.client import AsyncClient, Client, Unreachable, WrongServer
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.net import connection
 from strongroom.client.replica import Resolution
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.devices import Devices
-from tests.client.tls import Authority, Canned, ConnectProxy, TlsEndpoint, early, expired, page
 from tests.contract.harness import Server
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.network.tls import Authority, Canned, ConnectProxy, TlsEndpoint, early, expired, page
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
 @pytest.fixture
@@ -44,7 +45,7 @@ def listeners() -> Iterator[list[Any]]:
         one.close()
 
 
-def refused(client: Any) -> Any:
+def login_error(client: Any) -> Any:
     """The error of a login."""
     with pytest.raises(errors.Refusal) as raised:
         client.login(unique_email(), PASSWORD)
@@ -124,42 +125,42 @@ def test_a_bad_timeout_is_told(timeout: Any) -> None:
 # The network
 
 
-def test_an_unknown_host(faces: Faces) -> None:
+def test_an_unknown_host(clients: ClientFactory) -> None:
     """A name that nobody knows."""
-    error = refused(faces.client("https://no-such-host.invalid", retries=0))
+    error = login_error(clients.client("https://no-such-host.invalid", retries=0))
     assert reason(error) == "dns"
     assert str(error) == "No address is known for the host no-such-host.invalid; check its name and the network."
     assert error.details == {"reason": "dns", "host": "no-such-host.invalid", "port": 443}
 
 
-def test_a_refused_connection(faces: Faces) -> None:
+def test_a_refused_connection(clients: ClientFactory) -> None:
     """Nothing listens there."""
-    error = refused(faces.client("http://127.0.0.1:9", retries=0))
+    error = login_error(clients.client("http://127.0.0.1:9", retries=0))
     assert reason(error) == "refused"
     assert "The server 127.0.0.1:9 refused the connection" in str(error)
 
 
-def test_a_server_that_does_not_answer(faces: Faces, listeners: list[Any]) -> None:
+def test_a_server_that_does_not_answer(clients: ClientFactory, listeners: list[Any]) -> None:
     """It takes the connection, and then says nothing: the sentence has the seconds, and the option for more."""
     silent = socket.create_server(("127.0.0.1", 0))
     listeners.append(silent)
-    error = refused(faces.client(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=0, timeout=0.2))
+    error = login_error(clients.client(f"http://127.0.0.1:{silent.getsockname()[1]}", retries=0, timeout=0.2))
     assert reason(error) == "timeout"
     assert "did not answer within 0.2 seconds; pass a longer timeout=" in str(error)
 
 
-def test_a_server_that_hangs_up(faces: Faces, listeners: list[Any]) -> None:
+def test_a_server_that_hangs_up(clients: ClientFactory, listeners: list[Any]) -> None:
     """It closes the connection, or sends what is no HTTP."""
     for sent in (b"", b"\x15\x03\x01\x00\x02\x02\x46", b"HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{"):
         listeners.append(Canned(sent))
-        error = refused(faces.client(listeners[-1].url, retries=0))
+        error = login_error(clients.client(listeners[-1].url, retries=0))
         assert reason(error) == "disconnected"
         assert "If it expects TLS, its address begins with https://" in str(error)
 
 
-def test_a_port_without_tls(faces: Faces, server: Server) -> None:
+def test_a_port_without_tls(clients: ClientFactory, server: Server) -> None:
     """An https address that leads to plain HTTP."""
-    error = refused(faces.client(f"https://127.0.0.1:{server.port}", retries=0))
+    error = login_error(clients.client(f"https://127.0.0.1:{server.port}", retries=0))
     assert reason(error) == "not_tls"
     assert f"What answers at 127.0.0.1:{server.port} does not speak TLS; check the port." == str(error)
 
@@ -183,7 +184,7 @@ def endpoint(listeners: list[Any], server: Server, files: tuple[Path, Path]) -> 
     ],
 )
 def test_a_bad_certificate(
-    faces: Faces,
+    clients: ClientFactory,
     server: Server,
     authority: Authority,
     listeners: list[Any],
@@ -194,36 +195,40 @@ def test_a_bad_certificate(
 ) -> None:
     """Each fault has its own sentence, and no request is repeated for it."""
     url = endpoint(listeners, server, authority.issue(*names, **how))
-    error = refused(faces.client(url, ca_file=authority.file))
+    error = login_error(clients.client(url, ca_file=authority.file))
     assert reason(error) == word
     assert said in str(error)
 
 
-def test_a_private_authority(faces: Faces, server: Server, authority: Authority, listeners: list[Any]) -> None:
+def test_a_private_authority(
+    clients: ClientFactory, server: Server, authority: Authority, listeners: list[Any]
+) -> None:
     """Without its certificate the sentence says how to trust it; with it everything works; another does not help."""
     url = endpoint(listeners, server, authority.issue("127.0.0.1"))
-    error = refused(faces.client(url))
+    error = login_error(clients.client(url))
     assert reason(error) == "certificate_untrusted"
     assert "signed by an authority that this machine does not trust" in str(error)
     assert "as ca_file=" in str(error)
-    client = faces.client(url, ca_file=authority.file)
+    client = clients.client(url, ca_file=authority.file)
     client.register(unique_email(), PASSWORD)
     note = client.vault("v", create=True).collection("c").create("over TLS")
     assert note.value == "over TLS"
     other = Authority(authority.file.parent, "another authority")
-    error = refused(faces.client(url, ca_file=str(other.file)))
+    error = login_error(clients.client(url, ca_file=str(other.file)))
     assert reason(error) == "certificate_untrusted"
     assert "is not signed by one in another-authority.pem (ca_file)" in str(error)
 
 
-def test_a_self_signed_certificate(faces: Faces, server: Server, authority: Authority, listeners: list[Any]) -> None:
+def test_a_self_signed_certificate(
+    clients: ClientFactory, server: Server, authority: Authority, listeners: list[Any]
+) -> None:
     """The sentence says how to trust it; the certificate itself is what to trust."""
     files = authority.issue("127.0.0.1", self_signed=True)
     url = endpoint(listeners, server, files)
-    error = refused(faces.client(url))
+    error = login_error(clients.client(url))
     assert reason(error) == "certificate_self_signed"
     assert "pass the file as ca_file=" in str(error)
-    faces.client(url, ca_file=files[0]).register(unique_email(), PASSWORD)
+    clients.client(url, ca_file=files[0]).register(unique_email(), PASSWORD)
 
 
 def test_only_the_given_authorities_are_trusted(
@@ -237,10 +242,10 @@ def test_only_the_given_authorities_are_trusted(
     with Client(url) as client:
         client.register(unique_email(), PASSWORD)
     with Client(url, trust_env=False) as client:
-        assert reason(refused(client)) == "certificate_untrusted"
+        assert reason(login_error(client)) == "certificate_untrusted"
     other = Authority(authority.file.parent, "another authority")
     with Client(url, ca_file=other.file) as client:
-        assert reason(refused(client)) == "certificate_untrusted"
+        assert reason(login_error(client)) == "certificate_untrusted"
 
 
 def test_a_file_of_certificates_that_cannot_be_used(tmp_path: Path) -> None:
@@ -259,19 +264,19 @@ def test_a_file_of_certificates_that_cannot_be_used(tmp_path: Path) -> None:
 # Proxies
 
 
-def test_a_proxy(faces: Faces, server: Server, authority: Authority, listeners: list[Any]) -> None:
+def test_a_proxy(clients: ClientFactory, server: Server, authority: Authority, listeners: list[Any]) -> None:
     """Everything goes through it, by CONNECT, so that it sees the host and nothing else; the certificate is checked."""
     url = endpoint(listeners, server, authority.issue("vault.example.com")).replace("127.0.0.1", "vault.example.com")
     proxy = ConnectProxy("user:a password")
     listeners.append(proxy)
-    client = faces.client(url, ca_file=authority.file, proxy=f"http://user:a%20password@127.0.0.1:{proxy.port}")
+    client = clients.client(url, ca_file=authority.file, proxy=f"http://user:a%20password@127.0.0.1:{proxy.port}")
     client.register(unique_email(), PASSWORD)
     assert set(proxy.seen) == {f"CONNECT {url.removeprefix('https://')} HTTP/1.1"}
-    error = refused(faces.client(url, proxy=f"http://user:a%20password@127.0.0.1:{proxy.port}"))
+    error = login_error(clients.client(url, proxy=f"http://user:a%20password@127.0.0.1:{proxy.port}"))
     assert reason(error) == "certificate_untrusted"
 
 
-def test_a_proxy_that_refuses(faces: Faces, listeners: list[Any]) -> None:
+def test_a_proxy_that_refuses(clients: ClientFactory, listeners: list[Any]) -> None:
     """It wants a password, cannot connect, or is not there; no sentence shows the password that it was given."""
     listeners += [ConnectProxy("user:right"), ConnectProxy(status=403), ConnectProxy(status=502)]
     for port, word, said in [
@@ -280,8 +285,8 @@ def test_a_proxy_that_refuses(faces: Faces, listeners: list[Any]) -> None:
         (listeners[2].port, "proxy", "did not connect to vault.example.com (502)"),
         (9, "refused", "The proxy 127.0.0.1:9 refused the connection"),
     ]:
-        client = faces.client("https://vault.example.com", proxy=f"http://user:wrong@127.0.0.1:{port}", retries=1)
-        error = refused(client)
+        client = clients.client("https://vault.example.com", proxy=f"http://user:wrong@127.0.0.1:{port}", retries=1)
+        error = login_error(client)
         assert reason(error) == word
         assert said in str(error)
         assert error.details["proxy"] == f"127.0.0.1:{port}"
@@ -290,7 +295,7 @@ def test_a_proxy_that_refuses(faces: Faces, listeners: list[Any]) -> None:
 
 
 def test_the_proxy_of_the_environment(
-    faces: Faces,
+    clients: ClientFactory,
     server: Server,
     authority: Authority,
     listeners: list[Any],
@@ -303,14 +308,14 @@ def test_the_proxy_of_the_environment(
     listeners.append(proxy)
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.port}")
-    faces.client(url, ca_file=authority.file).register(unique_email(), PASSWORD)
+    clients.client(url, ca_file=authority.file).register(unique_email(), PASSWORD)
     used = len(proxy.seen)
     assert used > 0
-    faces.client(url, ca_file=authority.file, trust_env=False).register(unique_email(), PASSWORD)
-    faces.client(f"http://127.0.0.1:{server.port}").register(unique_email(), PASSWORD)
+    clients.client(url, ca_file=authority.file, trust_env=False).register(unique_email(), PASSWORD)
+    clients.client(f"http://127.0.0.1:{server.port}").register(unique_email(), PASSWORD)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    faces.client(url, ca_file=authority.file).register(unique_email(), PASSWORD)
+    clients.client(url, ca_file=authority.file).register(unique_email(), PASSWORD)
     assert len(proxy.seen) == used
     monkeypatch.setenv("HTTPS_PROXY", "socks5://127.0.0.1:1080")
     monkeypatch.setenv("https_proxy", "socks5://127.0.0.1:1080")
@@ -350,10 +355,12 @@ def test_plain_http_goes_to_no_proxy_unasked() -> None:
         (b"HTTP/1.1 301 Moved\r\nlocation: https://vault.example.com/\r\ncontent-length: 0\r\n\r\n", "redirects"),
     ],
 )
-def test_another_program_at_the_address(faces: Faces, listeners: list[Any], response: bytes, said: str) -> None:
+def test_another_program_at_the_address(
+    clients: ClientFactory, listeners: list[Any], response: bytes, said: str
+) -> None:
     """A wrong path, a login page of the network, another server: that is no tampering, and is asked for once."""
     listeners.append(Canned(response))
-    error = refused(faces.client(listeners[0].url + "/strongroom"))
+    error = login_error(clients.client(listeners[0].url + "/strongroom"))
     assert type(error) is WrongServer
     assert said in str(error)
     assert "Check the URL" in str(error)
@@ -361,16 +368,16 @@ def test_another_program_at_the_address(faces: Faces, listeners: list[Any], resp
     assert listeners[0].requests == 1
 
 
-def test_a_wrong_path_of_the_right_server(faces: Faces, server: Server) -> None:
+def test_a_wrong_path_of_the_right_server(clients: ClientFactory, server: Server) -> None:
     """The server says that there is nothing; the client says that the address is wrong."""
-    error = refused(faces.client(f"http://127.0.0.1:{server.port}/docs"))
+    error = login_error(clients.client(f"http://127.0.0.1:{server.port}/docs"))
     assert type(error) is WrongServer
     assert "There is no login of strongroom at this address" in str(error)
 
 
-def test_a_missing_document_is_not_a_missing_server(faces: Faces, listeners: list[Any]) -> None:
+def test_a_missing_document_is_not_a_missing_server(clients: ClientFactory, listeners: list[Any]) -> None:
     """The page of a proxy is not taken for the server's word that something is gone."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     notes = vault.collection("c")
     note = notes.create("x")
@@ -384,10 +391,10 @@ def test_a_missing_document_is_not_a_missing_server(faces: Faces, listeners: lis
     assert notes.get(note.uid).value == "x"
 
 
-def test_the_page_of_a_proxy_whose_server_is_away(faces: Faces, listeners: list[Any]) -> None:
+def test_the_page_of_a_proxy_whose_server_is_away(clients: ClientFactory, listeners: list[Any]) -> None:
     """It is asked again, and then the sentence names the proxy."""
     listeners.append(Canned(page("502 Bad Gateway")))
-    error = refused(faces.client(listeners[0].url, retries=1))
+    error = login_error(clients.client(listeners[0].url, retries=1))
     assert reason(error) == "behind_proxy"
     assert "A proxy before the server answered 502" in str(error)
     assert listeners[0].requests == 2
@@ -396,11 +403,11 @@ def test_the_page_of_a_proxy_whose_server_is_away(faces: Faces, listeners: list[
 # Too large
 
 
-def test_what_is_too_large(faces: Faces, lone: Server) -> None:
+def test_what_is_too_large(clients: ClientFactory, own_server: Server) -> None:
     """The sentence has the size and the limit."""
-    lone.settings["MAX_BODY_BYTES"] = "20000"
-    lone.start()
-    client = faces.client(f"http://127.0.0.1:{lone.port}")
+    own_server.settings["MAX_BODY_BYTES"] = "20000"
+    own_server.start()
+    client = clients.client(f"http://127.0.0.1:{own_server.port}")
     client.register(unique_email(), PASSWORD)
     notes = client.vault("v", create=True).collection("c")
     with pytest.raises(errors.PayloadTooLarge) as raised:
@@ -411,10 +418,10 @@ def test_what_is_too_large(faces: Faces, lone: Server) -> None:
     assert f"has {details['size']:,} bytes, and this server takes at most 20,000" in str(raised.value)
 
 
-def test_what_is_too_large_for_a_proxy(faces: Faces, listeners: list[Any]) -> None:
+def test_what_is_too_large_for_a_proxy(clients: ClientFactory, listeners: list[Any]) -> None:
     """It does not say its limit."""
     listeners.append(Canned(page("413 Payload Too Large")))
-    error = refused(faces.client(listeners[0].url))
+    error = login_error(clients.client(listeners[0].url))
     assert type(error) is errors.PayloadTooLarge
     assert "which is more than a proxy before the server takes" in str(error)
 
@@ -441,9 +448,9 @@ class Thing:
         ({"file": b"x"}, "value has bytes at ['file'], which JSON cannot hold;"),
     ],
 )
-def test_a_value_that_is_no_json(faces: Faces, tmp_path: Path, value: Any, said: str) -> None:
+def test_a_value_that_is_no_json(clients: ClientFactory, tmp_path: Path, value: Any, said: str) -> None:
     """What it is and where, online and offline; never its contents."""
-    client = faces.person()
+    client = clients.person()
     notes = client.vault("v", create=True).collection("c")
     replica = client.open_replica(tmp_path / "replica")
     replica.sync()
@@ -453,17 +460,17 @@ def test_a_value_that_is_no_json(faces: Faces, tmp_path: Path, value: Any, said:
         assert str(raised.value).startswith(said)
 
 
-def test_a_value_that_holds_itself(faces: Faces) -> None:
+def test_a_value_that_holds_itself(clients: ClientFactory) -> None:
     """It has no end."""
     value: list[Any] = []
     value.append(value)
     with pytest.raises(errors.Invalid, match="value is nested too deeply, or holds itself"):
-        faces.person().vault("v", create=True).collection("c").create(value)
+        clients.person().vault("v", create=True).collection("c").create(value)
 
 
-def test_values_of_the_wrong_type(faces: Faces, tmp_path: Path) -> None:
+def test_values_of_the_wrong_type(clients: ClientFactory, tmp_path: Path) -> None:
     """A number, None or bytes in the place of a text is told, not turned into a text; so is what is no document."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     notes = vault.collection("c")
     note = notes.create("x")
@@ -485,7 +492,7 @@ def test_values_of_the_wrong_type(faces: Faces, tmp_path: Path) -> None:
         (lambda: notes.create("x", uid=5), "uid must be a text (str), not int."),
         (lambda: notes.replace(note.uid, "y"), "document must be a Document, as get and create return it, not str."),
         (lambda: notes.delete(note.uid), "document must be a Document, as get and create return it, not str."),
-        (lambda: faces.with_token(cast("str", None)), "token must be a text (str), not NoneType."),
+        (lambda: clients.with_token(cast("str", None)), "token must be a text (str), not NoneType."),
         (lambda: notes.revive(note.uid), document),
         (lambda: notes.purge(note.uid), document),
         (lambda: notes.restore(note.uid, 1), document),
@@ -504,7 +511,7 @@ def test_values_of_the_wrong_type(faces: Faces, tmp_path: Path) -> None:
         (lambda: vault.blob.get_version("1"), "version must be an integer (int), not str."),
         (lambda: client.end_session(5), "session_id must be a text (str), not int."),
         (lambda: client.revoke_api_key(None), "uid must be a text (str), not NoneType."),
-        (lambda: faces.client(device_name=5), "device_name must be a text (str), not int."),
+        (lambda: clients.client(device_name=5), "device_name must be a text (str), not int."),
         (lambda: replica.sync("mine"), "resolver must be a function, such as keep_mine, not str."),
     ]
     for attempt, said in attempts:
@@ -579,9 +586,9 @@ def test_every_single_typo_is_found() -> None:
 # Files
 
 
-def test_an_export_replaces_no_other_file(faces: Faces, tmp_path: Path) -> None:
+def test_an_export_replaces_no_other_file(clients: ClientFactory, tmp_path: Path) -> None:
     """An empty file and an earlier export of the same kind are replaced; everything else is told, and stays."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault('a "name" \\ of ours', create=True)
     vault.blob.put("x" * 9_000)
     exports = {"account": client.export_account, "plaintext": client.export_plaintext}
@@ -612,11 +619,11 @@ def test_an_export_replaces_no_other_file(faces: Faces, tmp_path: Path) -> None:
 # Replicas
 
 
-def test_a_file_that_is_no_replica(faces: Faces, tmp_path: Path) -> None:
+def test_a_file_that_is_no_replica(clients: ClientFactory, tmp_path: Path) -> None:
     """A folder, a missing folder, a link, a text, another program's database, a damaged one, a newer one."""
     import apsw
 
-    client = faces.person()
+    client = clients.person()
     (tmp_path / "text").write_text("a text that is long enough to be no database" * 9)
     (tmp_path / "link").symlink_to(tmp_path / "text")
     for name, statement in [("other", "CREATE TABLE facts (x)"), ("newer", "UPDATE facts SET value = ?")]:

@@ -18,16 +18,18 @@ from strongroom.errors import (
     VaultConflict,
     VersionNotFound,
 )
-from tests.client.both_clients import PASSWORD, Faces
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD
 
 
-def notes_of(faces: Faces) -> Any:
-    return faces.person().vault("v", create=True).collection("notes")
+def notes_of(clients: ClientFactory) -> Any:
+    return clients.person().vault("v", create=True).collection("notes")
 
 
-def test_versions_are_listed_and_read(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_versions_are_listed_and_read(clients: ClientFactory) -> None:
     """Newest first, a deletion as one, each with the value that it had; on a second device as well."""
-    client = faces.person()
+    client = clients.person()
     notes = client.vault("v", create=True).collection("notes")
     first = notes.create({"n": 1})
     second = notes.replace(first, b"two")
@@ -53,9 +55,10 @@ def test_versions_are_listed_and_read(faces: Faces) -> None:
         notes.history("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6")
 
 
-def test_a_version_is_restored(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_version_is_restored(clients: ClientFactory) -> None:
     """As a new version, of a living document and of a deleted one; not over what has changed meanwhile."""
-    notes = notes_of(faces)
+    notes = notes_of(clients)
     first = notes.create("one")
     second = notes.replace(first, "two")
     third = notes.restore(second, 1)
@@ -68,9 +71,10 @@ def test_a_version_is_restored(faces: Faces) -> None:
     assert notes.get(first.uid).value == "two"
 
 
-def test_history_outlives_a_rotation(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_history_outlives_a_rotation(clients: ClientFactory) -> None:
     """Versions under old keys are proven and read; what the server no longer keeps is not there."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     notes = vault.collection("notes")
     note = notes.create(1)
@@ -90,11 +94,12 @@ def test_history_outlives_a_rotation(faces: Faces) -> None:
     assert vault.blob.get_version(old.version).value == "first"
 
 
-def test_a_token_reads_and_restores_too(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_token_reads_and_restores_too(clients: ClientFactory) -> None:
     """A collection's token proves the history of its documents; it does not purge them."""
-    notes = notes_of(faces)
+    notes = notes_of(clients)
     note = notes.replace(notes.create("one"), "two")
-    agent = faces.with_token(notes.token("agent")).collection()
+    agent = clients.with_token(notes.token("agent")).collection()
     assert agent.get_version(note.uid, 1).value == "one"
     gone = agent.delete(agent.restore(agent.get(note.uid), 1))
     assert [one.value for one in agent.trash] == ["one"]
@@ -104,9 +109,10 @@ def test_a_token_reads_and_restores_too(faces: Faces) -> None:
     assert agent.revive(gone).value == "one"
 
 
-def test_blobs_of_before_are_read_and_restored(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_blobs_of_before_are_read_and_restored(clients: ClientFactory) -> None:
     """Also those of before the vault was renamed, which are sealed for its name of that time."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     with pytest.raises(VersionNotFound):
         vault.blob.get_version(1)
@@ -115,8 +121,8 @@ def test_blobs_of_before_are_read_and_restored(faces: Faces) -> None:
     second = vault.blob.put(b"two", after=vault.blob.get())
     listed = vault.blob.history()
     assert [one.version for one in listed] == [second.version - 1, first.version]
-    other = faces.client()
-    other.login(client._core.email if faces.kind == "blocking" else client._thing._core.email, PASSWORD)
+    other = clients.client()
+    other.login(client._core.email if clients.kind == "blocking" else client._thing._core.email, PASSWORD)
     for place in (vault, other.vault("w")):
         assert place.blob.get_version(first.version).value == {"n": 1}
         assert place.blob.get_version(second.version).value == b"two"
@@ -129,9 +135,10 @@ def test_blobs_of_before_are_read_and_restored(faces: Faces) -> None:
             vault.blob.get_version(number)
 
 
-def test_the_trash_is_listed_and_revived(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_the_trash_is_listed_and_revived(clients: ClientFactory) -> None:
     """Of a collection and of the vault, with the last values; what is revived is not in it any more."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     notes, tasks = vault.collection("notes"), vault.collection("tasks")
     kept = notes.create("kept")
     gone = [notes.delete(notes.create(f"note {number}")) for number in range(3)]
@@ -149,9 +156,10 @@ def test_the_trash_is_listed_and_revived(faces: Faces) -> None:
         notes.revive(task)
 
 
-def test_the_trash_outlives_a_rotation(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_the_trash_outlives_a_rotation(clients: ClientFactory) -> None:
     """Tombstones keep their old names on the wire and their old keys."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     notes = vault.collection("notes")
     notes.delete(notes.create("old"))
     vault.rotate()
@@ -162,9 +170,10 @@ def test_the_trash_outlives_a_rotation(faces: Faces) -> None:
     assert list(vault.trash) == []
 
 
-def test_what_is_purged_is_gone(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_what_is_purged_is_gone(clients: ClientFactory) -> None:
     """One document or all of a collection; its history with it, and it is not revived as nothing."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     notes, tasks = vault.collection("notes"), vault.collection("tasks")
     gone = [notes.delete(notes.replace(notes.create("one"), "two")) for _ in range(3)]

@@ -8,14 +8,14 @@ import pytest
 
 from strongroom.client import DocumentConflict, Invalid, Locked
 from strongroom.items import AmbiguousName, ItemNotFound, Login, Note, Other
-from tests.client.both_clients import Faces
+from tests.kit.clients.factory import ClientFactory
 
 CANARY = "medlar-8125"
 
 
-def test_items_of_a_vault(faces: Faces) -> None:
+def test_items_of_a_vault(clients: ClientFactory) -> None:
     """Add, get, list, find, replace and delete, with the types of Python."""
-    client = faces.person()
+    client = clients.person()
     items = client.items("personal", create=True)
     made = items.create(Login(title="GitHub", username="ada", password="one"))
     items.create(Note(title="Shopping", notes="milk"))
@@ -36,9 +36,9 @@ def test_items_of_a_vault(faces: Faces) -> None:
     assert [one.value.title for one in client.vault("personal").items().list()] == ["Shopping", "shopping"]
 
 
-def test_what_other_programs_store(faces: Faces) -> None:
+def test_what_other_programs_store(clients: ClientFactory) -> None:
     """Items are the documents of the collection `items`: unknown members stay, and a bad document hides no other."""
-    vault = faces.person().vault("personal", create=True)
+    vault = clients.person().vault("personal", create=True)
     raw, items = vault.collection("items"), vault.items()
     kept = raw.create({"type": "login", "title": "A", "novel": {"x": 1}})
     raw.create({"type": "login", "password": 5})
@@ -50,9 +50,9 @@ def test_what_other_programs_store(faces: Faces) -> None:
     assert raw.get(kept.uid).value == {"type": "login", "title": "A", "novel": {"x": 1}, "username": "ada"}
 
 
-def test_a_wrong_value_is_refused(faces: Faces) -> None:
+def test_a_wrong_value_is_refused(clients: ClientFactory) -> None:
     """What is no item is not written, and the sentence does not show it."""
-    items = faces.person().items("personal", create=True)
+    items = clients.person().items("personal", create=True)
     for wrong in (Login(password=["x", CANARY]), Note(tags=CANARY), {"type": "login"}, "text"):  # type: ignore[arg-type]
         with pytest.raises(Invalid) as told:
             items.create(wrong)
@@ -60,20 +60,20 @@ def test_a_wrong_value_is_refused(faces: Faces) -> None:
     assert items.list() == []
 
 
-def test_tokens_for_items(faces: Faces) -> None:
+def test_tokens_for_items(clients: ClientFactory) -> None:
     """A token for the vault, or for its items alone, opens them; one for another collection is told so."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("personal", create=True)
     vault.items().create(Login(title="GitHub"))
     for token in (vault.token("agent"), vault.items().token("agent", permissions=["read"])):
-        assert faces.with_token(token).items().find("GitHub").value == Login(title="GitHub")
+        assert clients.with_token(token).items().find("GitHub").value == Login(title="GitHub")
     with pytest.raises(Locked, match="another collection"):
-        faces.with_token(vault.collection("notes").token("agent")).items()
+        clients.with_token(vault.collection("notes").token("agent")).items()
 
 
-def test_items_of_a_replica(faces: Faces, tmp_path: Path) -> None:
+def test_items_of_a_replica(clients: ClientFactory, tmp_path: Path) -> None:
     """The same on this device, without a server, and sent with the next sync."""
-    client = faces.person()
+    client = clients.person()
     items = client.items("personal", create=True)
     items.create(Login(title="GitHub", password="one"))
     replica = client.open_replica(tmp_path / "replica")
@@ -90,7 +90,7 @@ def test_items_of_a_replica(faces: Faces, tmp_path: Path) -> None:
     assert items.find("Offline").value == Note(title="Offline")
     replica.items("new", create=True).create(Note(title="x"))
     replica.close()
-    other = faces.with_token(client.vault("personal").items().token("agent")).open_replica(tmp_path / "other")
+    other = clients.with_token(client.vault("personal").items().token("agent")).open_replica(tmp_path / "other")
     other.sync()
     assert len(other.items().list()) == 2
     other.close()

@@ -11,31 +11,32 @@ from typing import Any
 import pytest
 
 from strongroom import errors
-from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 LONE = "a\ud800"
 
 
-def someone(faces: Any) -> tuple[Any, str]:
+def someone(clients: Any) -> tuple[Any, str]:
     """A client of somebody new, and the email."""
-    client, email = faces.client(), unique_email()
+    client, email = clients.client(), unique_email()
     client.register(email, PASSWORD)
     return client, email
 
 
-def _doors(faces: Any, client: Any, email: str) -> dict[str, Callable[[], object]]:
+def _doors(clients: Any, client: Any, email: str) -> dict[str, Callable[[], object]]:
     vault = client.vault("v", create=True)
     notes = vault.collection("notes")
     note = notes.create("one")
     return {
-        "the email of a new account": lambda: faces.client().register(f"{LONE}@example.com", PASSWORD),
-        "the email of a login": lambda: faces.client().login(f"{LONE}@example.com", PASSWORD),
-        "the password of a new account": lambda: faces.client().register(unique_email(), LONE * 8),
-        "the password of a login": lambda: faces.client().login(email, LONE),
+        "the email of a new account": lambda: clients.client().register(f"{LONE}@example.com", PASSWORD),
+        "the email of a login": lambda: clients.client().login(f"{LONE}@example.com", PASSWORD),
+        "the password of a new account": lambda: clients.client().register(unique_email(), LONE * 8),
+        "the password of a login": lambda: clients.client().login(email, LONE),
         "a new password": lambda: client.change_password(PASSWORD, LONE * 8),
-        "a recovery key": lambda: faces.client().recover(email, LONE, "a new and better password"),
-        "the name of a device": lambda: faces.client(device_name=LONE).login(email, PASSWORD),
-        "a token": lambda: faces.with_token(f"srv_{LONE}"),
+        "a recovery key": lambda: clients.client().recover(email, LONE, "a new and better password"),
+        "the name of a device": lambda: clients.client(device_name=LONE).login(email, PASSWORD),
+        "a token": lambda: clients.with_token(f"srv_{LONE}"),
         "the name of a token": lambda: notes.token(LONE),
         "the name of a vault": lambda: client.vault(LONE, create=True),
         "the name of a vault that is not sealed": lambda: client.vault(LONE, create=True, sealed=False),
@@ -52,11 +53,12 @@ def _doors(faces: Any, client: Any, email: str) -> dict[str, Callable[[], object
     }
 
 
-def test_every_door_refuses_it(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_every_door_refuses_it(clients: ClientFactory) -> None:
     """Emails, passwords, names, uids, titles, tokens, values: each is the caller's mistake, and nothing is sent."""
-    client, email = someone(faces)
+    client, email = someone(clients)
     found = {}
-    for name, door in _doors(faces, client, email).items():
+    for name, door in _doors(clients, client, email).items():
         try:
             found[name] = f"taken: {door()!r}"
         except errors.Invalid:
@@ -67,9 +69,9 @@ def test_every_door_refuses_it(faces: Faces) -> None:
     assert [vault.name for vault in client.vaults()] == ["v"]
 
 
-def test_a_replica_whose_file_was_changed(faces: Faces, tmp_path: Path) -> None:
+def test_a_replica_whose_file_was_changed(clients: ClientFactory, tmp_path: Path) -> None:
     """A text in the file that is not UTF-8 is damage, wherever it stands."""
-    client, _ = someone(faces)
+    client, _ = someone(clients)
     client.vault("v", create=True).collection("notes").create("one")
     path = tmp_path / "replica"
     replica = client.open_replica(path)

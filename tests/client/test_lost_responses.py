@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -12,32 +11,11 @@ import pytest
 from strongroom.client import Document, Tampered, keep_mine
 from strongroom.client.net.effects import Request, Response
 from strongroom.client.replica import Report
-from tests.client.devices import Devices
-from tests.client.unreliable_network import World
-from tests.kit.servers.postgres import postgres
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.clients.devices import Devices
+from tests.kit.network.unreliable_network import World
 
+pytestmark = pytest.mark.both_engines
 Change = Callable[[Devices], Document]
-
-
-@pytest.fixture(scope="module", params=["sqlite", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartableServer]:
-    """A server that can restart, on each engine in turn; each test has an account of its own."""
-    on_file = request.param == "sqlite"
-    where = str(tmp_path_factory.mktemp("server") / "vault.db") if on_file else postgres().migrated()
-    made = RestartableServer(where)
-    yield made
-    made.close()
-    if not on_file:
-        postgres().discard(where)
-
-
-@pytest.fixture
-def devices(place: RestartableServer, tmp_path: Path) -> Iterator[Devices]:
-    """Two devices that are in step."""
-    made = Devices(place, tmp_path)
-    yield made
-    made.close()
 
 
 def created(devices: Devices) -> Document:
@@ -60,6 +38,7 @@ def settled(report: Report, devices: Devices) -> bool:
     return report.conflicts == [] and devices.here.replica.pending == 0
 
 
+@pytest.mark.both_languages
 @both
 def test_a_deletion_of_what_was_stored_stands(devices: Devices, change: Change) -> None:
     """Whoever deleted it had seen it, so it does not come back, and there is nothing to decide."""
@@ -70,6 +49,7 @@ def test_a_deletion_of_what_was_stored_stands(devices: Devices, change: Change) 
     assert devices.values() == [[], [], []]
 
 
+@pytest.mark.both_languages
 @both
 def test_a_deletion_after_more_changes_stands(devices: Devices, change: Change) -> None:
     """The same where the other device had gone on from it before."""
@@ -81,6 +61,7 @@ def test_a_deletion_after_more_changes_stands(devices: Devices, change: Change) 
     assert devices.values() == [[], [], []]
 
 
+@pytest.mark.both_languages
 @both
 def test_a_change_of_what_was_stored_is_no_conflict(devices: Devices, change: Change) -> None:
     """Whoever changed it had seen it: that change is the newest."""
@@ -91,6 +72,7 @@ def test_a_change_of_what_was_stored_is_no_conflict(devices: Devices, change: Ch
     assert devices.values() == [["more"]] * 3
 
 
+@pytest.mark.both_languages
 def test_a_revival_of_what_was_deleted_is_no_conflict(devices: Devices) -> None:
     """Whoever revived it had seen the deletion that this device had sent."""
     uid = created(devices).uid
@@ -102,6 +84,7 @@ def test_a_revival_of_what_was_deleted_is_no_conflict(devices: Devices) -> None:
     assert devices.values() == [["revived"]] * 3
 
 
+@pytest.mark.both_languages
 @both
 def test_what_was_changed_since_is_a_conflict(devices: Devices, change: Change) -> None:
     """The deletion did not know of the second change, made here after the first was stored."""
@@ -116,6 +99,7 @@ def test_what_was_changed_since_is_a_conflict(devices: Devices, change: Change) 
     assert devices.values() == [["since"]] * 3
 
 
+@pytest.mark.both_languages
 def test_what_was_never_stored_is_a_conflict(devices: Devices) -> None:
     """The deletion did not know of a change that had not arrived, however often it is sent."""
     uid = changed(devices).uid
@@ -128,6 +112,7 @@ def test_what_was_never_stored_is_a_conflict(devices: Devices) -> None:
     assert devices.values() == [["sent"]] * 3
 
 
+@pytest.mark.both_languages
 def test_what_others_stored_is_not_taken_for_ones_own(devices: Devices) -> None:
     """What stands in the history where this device's change would stand is somebody else's: both had the same base."""
     uid = changed(devices).uid
@@ -139,6 +124,7 @@ def test_what_others_stored_is_not_taken_for_ones_own(devices: Devices) -> None:
     assert (conflict.base.value, conflict.mine.value, conflict.theirs.value) == ("first", "sent", "theirs too")
 
 
+@pytest.mark.both_languages
 @both
 def test_nothing_is_lost_once_the_trash_is_empty(devices: Devices, change: Change) -> None:
     """The content and the history are gone, so nothing tells whether the deletion knew: that is to be decided."""
@@ -152,6 +138,7 @@ def test_nothing_is_lost_once_the_trash_is_empty(devices: Devices, change: Chang
     assert devices.values() == [["sent"]] * 3
 
 
+@pytest.mark.both_languages
 def test_a_revival_that_is_sent_too_late(devices: Devices) -> None:
     """A document was to be revived, and the trash was emptied before that was sent: it becomes a new document."""
     uid = created(devices).uid
@@ -184,14 +171,15 @@ def test_a_deletion_between_pull_and_push(devices: Devices, monkeypatch: pytest.
     assert devices.values() == [["sent"]] * 3
 
 
+@pytest.mark.both_languages
 @both
 def test_a_deletion_stands_after_a_restore(devices: Devices, change: Change) -> None:
     """The same after the server was restored from a backup that has all of it."""
     uid = change(devices).uid
     devices.unanswered()
     devices.delete_there(uid)
-    devices.place.backup()
-    devices.place.restore()
+    devices.server.backup()
+    devices.server.restore()
     assert settled(devices.here.replica.sync(keep_mine), devices)
     assert devices.values() == [[], [], []]
 

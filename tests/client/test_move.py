@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from strongroom.client import Client, HistoryLeftOut, RolledBack, Tampered, WeakParameters
+from strongroom.client import Client, HistoryLeftOut, RolledBack, Tampered
 from strongroom.client import client as blocking
-from strongroom.client.format import derive, names, seal
-from strongroom.client.format.encoding import short
+from strongroom.client.format import derive
 from strongroom.client.net.driver import Driver
 from strongroom.client.net.effects import Effect
 from strongroom.errors import (
@@ -22,43 +19,34 @@ from strongroom.errors import (
     ImportUnfinished,
     Invalid,
     InvalidCredentials,
-    Refusal,
     SignupsClosed,
 )
-from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.client.altered_files import ALTERED, forged, is_registered, mixed
 from tests.client.moving_accounts import (
-    DOCUMENT,
-    Json,
-    alter_keyring,
     altered,
     contents,
-    delete,
-    drop_first,
-    edit,
     furnish,
     lines,
-    repeat_first,
-    repeat_version,
-    swap,
-    undelete,
     url_of,
     write,
 )
 from tests.client.operator import invite
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
-def test_an_account_moves_whole(faces: Faces, other_server: Server, tmp_path: Path) -> None:
+def test_an_account_moves_whole(clients: ClientFactory, other_server: Server, tmp_path: Path) -> None:
     """Every document, deletion, version, blob and name is on the new server, opened with the same password."""
     path, url = tmp_path / "account", url_of(other_server)
-    old = faces.client()
+    old = clients.client()
     email = furnish(old)
     recovery_key = old.make_recovery_key(PASSWORD)
     before = contents(old)
     old.export_account(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     told: list[tuple[int, int]] = []
-    new = faces.import_account(url, path, email, PASSWORD, progress=lambda done, total: told.append((done, total)))
+    new = clients.import_account(url, path, email, PASSWORD, progress=lambda done, total: told.append((done, total)))
     size = path.stat().st_size
     assert told == sorted(told)
     assert {(size, 3 * size), (2 * size, 3 * size), (3 * size, 3 * size)} <= set(told)
@@ -72,19 +60,13 @@ def test_an_account_moves_whole(faces: Faces, other_server: Server, tmp_path: Pa
     keyrings = [line["keyring"] for line in there if "keyring" in line["kind"]]
     assert set(keyrings) <= {line["keyring"] for line in here if "keyring" in line["kind"]}
     note = new.vault("private").collection("notes").create({"new": "home"})
-    fresh = faces.client(url)
+    fresh = clients.client(url)
     fresh.login(email, PASSWORD)
     assert fresh.vault("private").collection("notes").get(note.uid).value == {"new": "home"}
-    recovered = faces.client(url)
+    recovered = clients.client(url)
     recovered.recover(email, recovery_key, "another battery staple")
     assert contents(recovered)["open"] == before["open"]
     assert contents(old) == before
-
-
-def is_registered(server: Server, email: str) -> bool:
-    """Whether an email can be registered no more."""
-    account = {"email": email, "password": "a plain password"}
-    return server.connect().post("/auth/email/register", json=account).status_code == 409
 
 
 def test_neither_server_can_act_on_the_other(moving: tuple[Client, str, Path], other_server: Server) -> None:
@@ -102,44 +84,10 @@ def test_neither_server_can_act_on_the_other(moving: tuple[Client, str, Path], o
 
 # Files that are not what they should be
 
-ALTERED: dict[str, tuple[Any, type[Refusal]]] = {
-    "contents exchanged": (swap(DOCUMENT, "data"), Tampered),
-    "contents and proofs of two documents exchanged": (
-        lambda rows: swap(DOCUMENT, "hmac")(swap(DOCUMENT, "data")(rows)),
-        Tampered,
-    ),
-    "uids of two documents exchanged": (swap(DOCUMENT, "uid"), Tampered),
-    "another version of a document": (edit(DOCUMENT, version=900), Tampered),
-    "a document without a proof": (edit(DOCUMENT, hmac=None), Tampered),
-    "another collection": (edit(DOCUMENT, collection="plain"), Tampered),
-    "a deletion undone": (undelete, Tampered),
-    "a deletion invented": (delete, Tampered),
-    "a document twice": (repeat_first, Tampered),
-    "a version twice": (repeat_version, Tampered),
-    "contents of the history exchanged": (swap("version", "data"), Tampered),
-    "another version in the history": (edit("version", version=1_000), Tampered),
-    "blobs of the history exchanged": (swap("blobVersion", "data"), Tampered),
-    "the keyring at another version": (edit("keyring", version=900), Tampered),
-    "keyrings of the history exchanged": (swap("keyringVersion", "keyring"), Tampered),
-    "a keyring of the history with another content": (alter_keyring, Tampered),
-    "a vault less": (drop_first("vault"), RolledBack),
-    "a keyring less": (drop_first("keyring"), Invalid),
-    "a weak derivation": (
-        lambda rows: [{**rows[0], "kdf": {**rows[0]["kdf"], "memory": 1_024}}, *rows[1:]],
-        WeakParameters,
-    ),
-    "a costly derivation": (
-        lambda rows: [{**rows[0], "kdf": {**rows[0]["kdf"], "memory": 1 << 24}}, *rows[1:]],
-        WeakParameters,
-    ),
-    "no derivation": (lambda rows: [{**rows[0], "kdf": None}, *rows[1:]], Tampered),
-    "a later format": (lambda rows: [{**rows[0], "version": 3}, *rows[1:]], Invalid),
-}
 
-
-def test_a_file_that_is_not_whole_or_no_export_is_told(faces: Faces, tmp_path: Path) -> None:
+def test_a_file_that_is_not_whole_or_no_export_is_told(clients: ClientFactory, tmp_path: Path) -> None:
     """Cut in a line or after one, damaged, of another kind: what it is, and what to do. Nothing is sent."""
-    client = faces.client()
+    client = clients.client()
     email = furnish(client)
     client.export_account(tmp_path / "account")
     client.export_plaintext(tmp_path / "plaintext")
@@ -173,7 +121,7 @@ def test_a_file_that_is_not_whole_or_no_export_is_told(faces: Faces, tmp_path: P
     ]:
         (tmp_path / "other").write_bytes(raw)
         with pytest.raises(Invalid) as raised:
-            faces.import_account("http://127.0.0.1:9", tmp_path / "other", email, PASSWORD)
+            clients.import_account("http://127.0.0.1:9", tmp_path / "other", email, PASSWORD)
         assert str(raised.value) == said
 
 
@@ -207,31 +155,6 @@ def test_a_row_of_keys_that_were_rotated_away_is_refused(
         Client.import_account(url_of(other_server), forged(client, path, tmp_path / "forged"), email, PASSWORD)
 
 
-def forged(client: Client, path: Path, target: Path) -> Path:
-    """A file with a version under keys of before a rotation, which follows on one under the keys of after it."""
-    rows = lines(path)[:-1]
-    entry = client._core.keyring().vault("private")
-    assert entry is not None
-    keys = client._core.keyring().vault_keys(entry)
-    past = msgspec.structs.replace(keys, keys=keys.keys[:1])
-    at = next(
-        n
-        for n, row in enumerate(rows)
-        if row["kind"] == "document" and row["vaultUid"] == entry.uid and "deletedAt" not in row
-    )
-    row = rows[at]
-    assert seal.read_proof(row["hmac"]).generation == 2
-    old_keys = names.collection_keys(past, "notes", sealed=True)
-    wire = next(one["collection"] for one in rows if one["kind"] == "document" and one["uid"] == row["uid"])
-    version = row["version"] + 1
-    made = seal.seal_document(old_keys, row["uid"], version, "forged", parent=short(row["hmac"]), wire=wire)
-    rows[at] = {**row, "version": version, "data": made.data, "hmac": made.hmac}
-    last = max(n for n, one in enumerate(rows) if one["kind"] == "version" and one["vaultUid"] == entry.uid)
-    times = {"updatedAt": rows[last]["updatedAt"] + 1, "replacedAt": rows[last]["updatedAt"] + 1}
-    rows.insert(last + 1, {**row, **times, "kind": "version"})
-    return write(target, rows)
-
-
 def test_a_file_that_was_damaged_is_refused(
     moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path
 ) -> None:
@@ -260,27 +183,6 @@ def test_two_accounts_do_not_mix(moving: tuple[Client, str, Path], server: Serve
     for file in mixed(path, tmp_path / "other", tmp_path / "mixed"):
         with pytest.raises((Tampered, RolledBack, InvalidCredentials)):
             Client.import_account(url_of(server), file, email, PASSWORD)
-
-
-def mixed(path: Path, other: Path, target: Path) -> Iterator[Path]:
-    """Files that are put together from two accounts, one after another in the same place."""
-    mine, others = lines(path)[:-1], lines(other)[:-1]
-
-    def of(rows: list[Json], *kinds: str) -> list[Json]:
-        return [row for row in rows if row["kind"] in kinds]
-
-    everything = ("vault", "document", "version", "blobVersion")
-    together = {
-        "their vaults": [*of(mine, "header", "keyring", "keyringVersion"), *of(others, *everything)],
-        "their history of keyrings": [
-            *of(mine, "header", "keyring"), *of(others, "keyringVersion"), *of(mine, *everything)
-        ],
-        "their keyring": [mine[0], *of(others, "keyring", "keyringVersion"), *of(mine, *everything)],
-    }  # fmt: skip
-    for fault, rows in together.items():
-        print(fault)  # noqa: T201 - the last one is the one that failed
-        clock = max(row["clock"] for row in (mine[0], others[0]))
-        yield write(target, [{**rows[0], "clock": clock}, *rows[1:]])
 
 
 def test_only_the_password_opens_a_file(moving: tuple[Client, str, Path], other_server: Server, tmp_path: Path) -> None:
@@ -441,9 +343,9 @@ def test_a_server_that_keeps_less_history_is_told(moving: tuple[Client, str, Pat
         frugal.abandon()
 
 
-def test_a_replica_moves_along(faces: Faces, other_server: Server, tmp_path: Path) -> None:
+def test_a_replica_moves_along(clients: ClientFactory, other_server: Server, tmp_path: Path) -> None:
     """A replica of the old server is opened with a client of the new one: what waits in it is sent there, once."""
-    old = faces.client()
+    old = clients.client()
     email = furnish(old)
     with_replica = tmp_path / "replica"
     replica = old.open_replica(with_replica)
@@ -453,8 +355,8 @@ def test_a_replica_moves_along(faces: Faces, other_server: Server, tmp_path: Pat
     written = kept.create({"written": "meanwhile"})
     changed = kept.replace(next(iter(kept)), {"changed": "meanwhile"})
     replica.close()
-    new = faces.import_account(url_of(other_server), tmp_path / "account", email, PASSWORD)
-    moved = faces.client(url_of(other_server))
+    new = clients.import_account(url_of(other_server), tmp_path / "account", email, PASSWORD)
+    moved = clients.client(url_of(other_server))
     moved.login(email, PASSWORD)
     replica = moved.open_replica(with_replica)
     report = replica.sync()

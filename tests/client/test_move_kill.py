@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 from strongroom.client import Client
-from tests.client.both_clients import PASSWORD, unique_email
 from tests.client.moving_accounts import Json, contents, lines, url_of
 from tests.contract.harness import Server
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.samples import rounds
 from tests.kit.waiting import until
 

@@ -8,23 +8,20 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from strongroom.client import Client, HistoryLeftOut, Locked, RolledBack, Tampered
-from strongroom.errors import Invalid, Refusal, Unavailable
-from tests.client.both_clients import PASSWORD
+from strongroom.client import Client, Locked, Tampered
+from strongroom.errors import Invalid, Unavailable
 from tests.client.moving_accounts import (
-    DOCUMENT,
     Change,
     Json,
-    alter_keyring,
     contents,
-    drop_first,
     furnish,
     lines,
     spelled,
-    swap,
     url_of,
 )
+from tests.client.moving_lies import NOT_KEPT, SEEN_NEWER
 from tests.contract.harness import Server
+from tests.kit.people.credentials import PASSWORD
 
 
 class Lying(httpx2.HTTPTransport):
@@ -44,43 +41,6 @@ class Lying(httpx2.HTTPTransport):
         kind = {"content-type": response.headers["content-type"]}
         body = httpx2.ByteStream(content if self._cut is None else content[: self._cut])
         return httpx2.Response(200, headers=kind, stream=body)
-
-
-def _older(rows: list[Json]) -> list[Json]:
-    """A document as it was before its last change, with the time of the last."""
-    kept = {(row["uid"], row["version"]): row for row in rows if row["kind"] == "version"}
-    live = [n for n, row in enumerate(rows) if row["kind"] == DOCUMENT and "deletedAt" not in row]
-    at = next(n for n in live if (rows[n]["uid"], rows[n]["version"] - 1) in kept)
-    old = kept[rows[at]["uid"], rows[at]["version"] - 1]
-    rows[at] = {**rows[at], **{name: old[name] for name in ("version", "data", "hmac")}}
-    return [row for row in rows if row is not old]
-
-
-def _without(kind: str, *, deleted: bool = False) -> Change:
-    def change(rows: list[Json]) -> list[Json]:
-        at = next(n for n, row in enumerate(rows) if row["kind"] == kind and ("deletedAt" in row) == deleted)
-        uid = rows[at]["uid"]
-        return [row for n, row in enumerate(rows) if n != at and (row["kind"] != "version" or row["uid"] != uid)]
-
-    return change
-
-
-NOT_KEPT: dict[str, tuple[Change, type[Refusal]]] = {
-    "a document less": (_without(DOCUMENT), Tampered),
-    "a deletion less": (_without(DOCUMENT, deleted=True), Tampered),
-    "an older document": (_older, Tampered),
-    "a version less": (drop_first("version"), HistoryLeftOut),
-    "a blob less": (drop_first("blobVersion"), HistoryLeftOut),
-    "a vault less": (drop_first("vault"), Tampered),
-    "no keyring": (lambda rows: [row for row in rows if "keyring" not in row["kind"]], Tampered),
-    "a keyring of before": (
-        lambda rows: [rows[0], {**rows[2], "kind": "keyring"}, *(row for row in rows if "keyring" not in row)][:-1],
-        Tampered,
-    ),
-    "a clock of before": (lambda rows: [{**rows[0], "clock": rows[0]["clock"] - 10**6}, *rows[1:]], Refusal),
-    "a version of other content": (swap("version", "data"), Tampered),
-    "a keyring of the history with another content": (alter_keyring, Tampered),
-}
 
 
 def test_a_new_server_that_did_not_keep_all_is_found_out(
@@ -124,19 +84,6 @@ def test_a_new_server_does_not_learn_what_logs_in_at_the_old_one(moving: tuple[C
     with pytest.raises(Tampered, match="If it is another server, do not trust it: with that key derivation"):
         Client.import_account("http://127.0.0.1:1", path, email, PASSWORD, transport=transport)
     assert transport.sent == ["/auth/email/register", "/auth/email/prelogin"]
-
-
-SEEN_NEWER: dict[str, tuple[Change, type[Refusal]]] = {
-    "a document less": (_without(DOCUMENT), RolledBack),
-    "an older document": (_older, RolledBack),
-    "a vault less": (drop_first("vault"), RolledBack),
-    "contents exchanged": (swap(DOCUMENT, "data"), Tampered),
-    "a keyring of before": (
-        lambda rows: [rows[0], {**rows[2], "kind": "keyring"}, *(row for row in rows if "keyring" not in row)],
-        RolledBack,
-    ),
-    "no keyring": (lambda rows: [row for row in rows if "keyring" not in row["kind"]], Invalid),
-}
 
 
 def test_an_export_that_lies_leaves_no_file(moving: tuple[Client, str, Path], server: Server, tmp_path: Path) -> None:

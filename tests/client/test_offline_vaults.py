@@ -13,24 +13,16 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Locked
-from tests.client.both_clients import PASSWORD, Faces
-from tests.client.pair import Pair
-from tests.client.proxy import LOSE, PASS, REFUSE, Once, Proxy
-from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.pair import Pair
+from tests.kit.network.proxy import LOSE, PASS, REFUSE, Once, Proxy
+from tests.kit.people.credentials import PASSWORD
 
 
 @pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def pair(faces: Faces, tmp_path: Path, proxy: Proxy) -> Iterator[Pair]:
+def pair(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> Iterator[Pair]:
     """Two devices that are in step; the second is behind a proxy."""
-    made = Pair(faces, tmp_path, (None, proxy.url))
+    made = Pair(clients, tmp_path, (None, proxy.url))
     yield made
     made.close()
 
@@ -67,6 +59,7 @@ def test_a_vault_is_made_without_a_server(pair: Pair, proxy: Proxy, tmp_path: Pa
     assert len(pair.clients[0].vaults()) == 2
 
 
+@pytest.mark.both_languages
 def test_two_devices_make_vaults_of_one_name(pair: Pair) -> None:
     """The second gets a number and says so; no document of either is lost, or in the other's vault."""
     vaults = [replica.vault("trip", create=True) for replica in pair.replicas]
@@ -85,6 +78,7 @@ def test_two_devices_make_vaults_of_one_name(pair: Pair) -> None:
         assert values(pair, device, "trip (2)") == ["later", "of device 1"]
 
 
+@pytest.mark.both_languages
 def test_no_name_of_a_vault_lies_in_the_clear(pair: Pair, tmp_path: Path) -> None:
     """Neither the one that a vault has got, nor the one that was wanted, while that is not told yet."""
     for replica in pair.replicas:
@@ -154,6 +148,7 @@ def test_a_name_that_another_program_uses(pair: Pair, proxy: Proxy) -> None:
     assert values(pair, 0, "plain (2)") == ["mine"]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE])
 def test_lost_requests_make_one_vault(pair: Pair, proxy: Proxy, fate: str) -> None:
     """Whatever gets lost on the way, there is one vault in the end, with its document."""
@@ -198,6 +193,7 @@ def test_an_interrupted_sync_goes_on(pair: Pair, proxy: Proxy, tmp_path: Path) -
     assert len(pair.clients[0].vaults()) == 2
 
 
+@pytest.mark.both_languages
 def test_the_directory_changes_while_a_vault_is_sent(pair: Pair, proxy: Proxy) -> None:
     """Another device makes a vault of this name just before: the keyring is read again, and the name is another."""
     pair.replicas[1].vault("trip", create=True).collection("notes").create("mine")
@@ -215,12 +211,13 @@ def test_the_directory_changes_while_a_vault_is_sent(pair: Pair, proxy: Proxy) -
     assert [values(pair, 0, name) for name in ("trip", "trip (2)")] == [["theirs"], ["mine"]]
 
 
-def test_a_rotation_before_a_vault_is_sent(pair: Pair, faces: Faces, tmp_path: Path) -> None:
+@pytest.mark.both_languages
+def test_a_rotation_before_a_vault_is_sent(pair: Pair, clients: ClientFactory, tmp_path: Path) -> None:
     """The keys of the account are replaced on another device: what was written under the old ones is sent."""
     pair.replicas[1].vault("trip", create=True).collection("notes").create("one")
     pair.replicas[1].close()
     pair.clients[0].rotate_keys(PASSWORD)
-    device = faces.client()
+    device = clients.client()
     device.login(pair.email, PASSWORD)
     pair.replicas[1] = device.open_replica(tmp_path / "replica-1")
     assert values(pair, 1, "trip") == ["one"]
@@ -229,6 +226,7 @@ def test_a_rotation_before_a_vault_is_sent(pair: Pair, faces: Faces, tmp_path: P
     assert values(pair, 0, "trip") == ["one"]
 
 
+@pytest.mark.both_languages
 def test_a_vault_that_is_deleted_before_its_documents_come(pair: Pair, proxy: Proxy) -> None:
     """They are refused, and can be moved; the vault is not made again."""
     pair.replicas[1].vault("trip", create=True).collection("notes").create("one")
@@ -248,6 +246,7 @@ def test_a_vault_that_is_deleted_before_its_documents_come(pair: Pair, proxy: Pr
     assert [vault.name for vault in pair.replicas[1].vaults()] == ["v"]
 
 
+@pytest.mark.both_languages
 def test_a_vault_that_the_server_refuses(pair: Pair, proxy: Proxy) -> None:
     """What waits in it is told; everything else is synced, and a later sync makes the vault."""
     pair.replicas[1].vault("trip", create=True).collection("notes").create("one")
@@ -260,9 +259,9 @@ def test_a_vault_that_the_server_refuses(pair: Pair, proxy: Proxy) -> None:
     assert (pair.replicas[1].sync().pushed, pair.replicas[1].refused()) == (1, [])
 
 
-def test_who_can_make_a_vault(pair: Pair, faces: Faces, tmp_path: Path) -> None:
+def test_who_can_make_a_vault(pair: Pair, clients: ClientFactory, tmp_path: Path) -> None:
     """A token cannot; a name that no vault can have is refused at once."""
-    agent = faces.with_token(pair.clients[0].vault("v").token("agent"))
+    agent = clients.with_token(pair.clients[0].vault("v").token("agent"))
     replica = agent.open_replica(tmp_path / "agent")
     replica.sync()
     with pytest.raises((Locked, errors.VaultNotFound)):

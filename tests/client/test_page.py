@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client
-from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.people.one_time_codes import code
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text("utf-8")

@@ -16,8 +16,8 @@ from strongroom.client.format.seal import Sealed
 from strongroom.client.net import requests
 from strongroom.client.net.effects import Request
 from strongroom.client.operations import documents
-from tests.client.devices import Devices
-from tests.sync.oracle import HISTORY_VERSIONS
+from tests.kit.clients.devices import Devices
+from tests.kit.servers.restartable_server import HISTORY_VERSIONS
 
 
 def sealed(
@@ -61,7 +61,7 @@ class Forked:
         version, row, history = branch(self, kind)
         body = {"operations": [requests.batches.put_operation(self.uid, row, self.seen.version, version)]}
         bearer = self.client._core.session._access
-        assert self.devices.place.ask("POST", f"/vaults/{self.seen.vault}/batch", bearer, body).status == 200
+        assert self.devices.server.ask("POST", f"/vaults/{self.seen.vault}/batch", bearer, body).status == 200
         self.devices.there.world.lie = showing(self.uid, history)
 
     def row(self, version: int, value: str, parent: str | None) -> Sealed:
@@ -203,10 +203,10 @@ def test_each_row_names_the_one_before_it(devices: Devices, forked: Forked) -> N
     devices.delete_there(forked.uid)
     core = devices.here.client._core
     uid, bearer = core.keyring().vaults[0].uid, core.session._access
-    rows = devices.place.ask("GET", f"/vaults/{uid}/documents/{forked.uid}/versions", bearer).body["versions"]
+    rows = devices.server.ask("GET", f"/vaults/{uid}/documents/{forked.uid}/versions", bearer).body["versions"]
     texts = {}
     for row in rows:
-        told = devices.place.ask("GET", f"/vaults/{uid}/documents/{forked.uid}/versions/{row['version']}", bearer).body
+        told = devices.server.ask("GET", f"/vaults/{uid}/documents/{forked.uid}/versions/{row['version']}", bearer).body
         texts[row["version"]] = told["hmac"]
     texts[4] = devices.stored_rows()[forked.uid][1]
     assert all(seal.parent_of(texts[number]) == short(texts[number - 1]) for number in texts if number - 1 in texts)

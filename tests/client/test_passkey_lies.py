@@ -23,29 +23,29 @@ from strongroom.client import (
 )
 from strongroom.client.format import keyring, passkey
 from strongroom.client.format.encoding import to_base64, to_url
-from tests.client.both_clients import PASSWORD
 from tests.client.passkey_owner import Owner
-from tests.client.test_secrets import assert_hidden, secrets_of
-from tests.client.unreliable_network import World, world_of
+from tests.kit.clients.secrets import assert_hidden, secrets_of
+from tests.kit.network.unreliable_network import World, world_of
+from tests.kit.people.credentials import PASSWORD
 from tests.kit.people.soft_authenticator import unb64
 from tests.kit.people.soft_key import SoftKey
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.servers.restartable_server import RestartableServer
 
 URL = "http://localhost:1"  # nobody is there: every step goes through the world
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[RestartableServer]:
+def restartable_server(tmp_path: Path) -> Iterator[RestartableServer]:
     made = RestartableServer(str(tmp_path / "vault.db"), public_url=URL)
     yield made
     made.close()
 
 
 @pytest.fixture
-def owner(place: RestartableServer) -> Owner:
+def owner(restartable_server: RestartableServer) -> Owner:
     def make() -> Client:
         client = Client(URL)
-        client._driver = World(place, [])
+        client._driver = World(restartable_server, [])
         return client
 
     return Owner(make)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from strongroom.client import (
@@ -15,62 +13,56 @@ from strongroom.client import (
     SecondFactorRequired,
     Tampered,
 )
-from tests.client.both_clients import PASSWORD, Faces
 from tests.client.passkey_owner import Owner
-from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD
 from tests.kit.people.soft_key import SoftKey
-from tests.kit.servers.named_server import named_server  # noqa: F401 (a fixture)
 
 NEW = "another horse, another staple"
-
-
-@pytest.fixture(params=["blocking", "awaiting"])
-def named(request: pytest.FixtureRequest, named_server: Server) -> Iterator[Faces]:  # noqa: F811
-    """Makes clients of that server, of each kind in turn."""
-    made = Faces(request.param, f"http://localhost:{named_server.port}")
-    yield made
-    made.close()
 
 
 # Both clients, with a real server
 
 
-def test_one_ceremony_logs_in_and_unlocks(named: Faces) -> None:
+@pytest.mark.both_languages
+def test_one_ceremony_logs_in_and_unlocks(named_clients: ClientFactory) -> None:
     """Without the password and without naming the account."""
-    owner = Owner(named.client)
+    owner = Owner(named_clients.client)
     before = len(owner.key.asked)
     client = owner.enter()
     assert len(owner.key.asked) == before + 1
     assert [vault.name for vault in client.vaults()] == ["v"]
     client.vault("w", create=True)
     assert {vault.name for vault in owner.client.vaults()} == {"v", "w"}
-    named.client().login_with_passkey(owner.key, email=f" {owner.email.upper()} ")
+    named_clients.client().login_with_passkey(owner.key, email=f" {owner.email.upper()} ")
     with pytest.raises(Tampered, match="another account"):
-        named.client().login_with_passkey(owner.key, email="mallory@example.com")
+        named_clients.client().login_with_passkey(owner.key, email="mallory@example.com")
 
 
-def test_a_passkey_is_a_second_factor(named: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_passkey_is_a_second_factor(named_clients: ClientFactory) -> None:
     """From its registration on a login with the password needs one; the passkey, or one of its recovery codes."""
-    owner = Owner(named.client, unlock=False)
+    owner = Owner(named_clients.client, unlock=False)
     assert len(owner.codes) == 10
     with pytest.raises(SecondFactorRequired) as raised:
-        named.client().login(owner.email, PASSWORD)
+        named_clients.client().login(owner.email, PASSWORD)
     assert raised.value.details is not None
     assert "passkey" in raised.value.details["methods"]
-    client = named.client()
+    client = named_clients.client()
     client.login(owner.email, PASSWORD, code=owner.key)
     assert [vault.name for vault in client.vaults()] == ["v"]
     client.change_password(PASSWORD, NEW, code=owner.key)
-    named.client().login(owner.email, NEW, code=owner.ask)
+    named_clients.client().login(owner.email, NEW, code=owner.ask)
     client.second_factor.new_recovery_codes(NEW, code=owner.key)
     client.delete_account(NEW, code=owner.key)
     with pytest.raises(InvalidPasskey):
         owner.enter()
 
 
-def test_without_prf_it_never_unlocks(named: Faces) -> None:
+@pytest.mark.both_languages
+def test_without_prf_it_never_unlocks(named_clients: ClientFactory) -> None:
     """It is a second factor, and says so before anything is sent."""
-    owner = Owner(named.client)
+    owner = Owner(named_clients.client)
     plain = SoftKey(prf=False)
     added = owner.client.passkeys.add("old key", PASSWORD, plain, code=owner.key)
     assert not added.has_prf
@@ -78,23 +70,25 @@ def test_without_prf_it_never_unlocks(named: Faces) -> None:
     with pytest.raises(CeremonyFailed, match="PRF"):
         owner.client.passkeys.enable_unlock(added.passkey, PASSWORD, plain)
     with pytest.raises(Locked, match="PRF"):
-        named.client().login_with_passkey(plain)
-    named.client().login(owner.email, PASSWORD, code=plain)
+        named_clients.client().login_with_passkey(plain)
+    named_clients.client().login(owner.email, PASSWORD, code=plain)
 
 
-def test_a_passkey_that_was_not_enabled_does_not_unlock(named: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_passkey_that_was_not_enabled_does_not_unlock(named_clients: ClientFactory) -> None:
     """It logs in, and the keys stay closed; nothing is left open."""
-    owner = Owner(named.client, unlock=False)
-    client = named.client()
+    owner = Owner(named_clients.client, unlock=False)
+    client = named_clients.client()
     with pytest.raises(Locked, match="enable_unlock"):
         client.login_with_passkey(owner.key)
     with pytest.raises(Locked):
         client.vaults()
 
 
-def test_passkeys_are_listed_renamed_and_deleted(named: Faces) -> None:
+@pytest.mark.both_languages
+def test_passkeys_are_listed_renamed_and_deleted(named_clients: ClientFactory) -> None:
     """Whether one opens the account is the keyring's word."""
-    owner = Owner(named.client)
+    owner = Owner(named_clients.client)
     client, other = owner.client, SoftKey()
     second = client.passkeys.add("green key", PASSWORD, other, code=owner.key).passkey
     client.passkeys.rename(second, "grey key")
@@ -102,10 +96,10 @@ def test_passkeys_are_listed_renamed_and_deleted(named: Faces) -> None:
     assert [(one.name, one.unlocks) for one in listed] == [("blue key", True), ("grey key", False)]
     assert all(one.created_at is not None for one in listed)
     client.passkeys.enable_unlock(second, PASSWORD, other)
-    named.client().login_with_passkey(other)
+    named_clients.client().login_with_passkey(other)
     client.passkeys.disable_unlock(second, PASSWORD, code=owner.key)
     with pytest.raises(Locked):
-        named.client().login_with_passkey(other)
+        named_clients.client().login_with_passkey(other)
     with pytest.raises(SecondFactorRequired):
         client.passkeys.delete(listed[0], PASSWORD)
     with pytest.raises(InvalidCredentials):
@@ -118,12 +112,13 @@ def test_passkeys_are_listed_renamed_and_deleted(named: Faces) -> None:
         client.passkeys.rename(listed[0], "gone")
     client.passkeys.delete(second, PASSWORD, code=other)
     assert client.passkeys.list() == []
-    named.client().login(owner.email, PASSWORD)
+    named_clients.client().login(owner.email, PASSWORD)
 
 
-def test_a_change_of_password_and_a_rotation_keep_passkeys(named: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_change_of_password_and_a_rotation_keep_passkeys(named_clients: ClientFactory) -> None:
     """The slot is sealed anew without the passkey; a recovery leaves it as well."""
-    owner = Owner(named.client)
+    owner = Owner(named_clients.client)
     owner.client.change_password(PASSWORD, NEW, code=owner.ask)
     assert [vault.name for vault in owner.enter().vaults()] == ["v"]
     key = owner.client.make_recovery_key(NEW, code=owner.ask)
@@ -132,8 +127,8 @@ def test_a_change_of_password_and_a_rotation_keep_passkeys(named: Faces) -> None
     assert client._core.keyring().generation == 2
     assert [vault.name for vault in client.vaults()] == ["v"]
     with pytest.raises(InvalidCredentials):
-        named.client().recover(owner.email, key, PASSWORD, code=owner.ask)
+        named_clients.client().recover(owner.email, key, PASSWORD, code=owner.ask)
     newest = client.make_recovery_key(NEW, code=owner.ask)
-    named.client().recover(owner.email, newest, PASSWORD, code=owner.ask)
+    named_clients.client().recover(owner.email, newest, PASSWORD, code=owner.ask)
     assert [vault.name for vault in owner.enter().vaults()] == ["v"]
     assert [one.unlocks for one in owner.enter().passkeys.list()] == [True]

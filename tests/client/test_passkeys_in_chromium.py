@@ -9,20 +9,12 @@ from typing import Any
 import pytest
 
 from strongroom.client import CeremonyFailed, Client, SecondFactorRequired
-from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.kit.browsers.authenticator import AUTHENTICATOR
 from tests.kit.browsers.chromium import Page, private_window
 from tests.kit.network.ports import free_port
+from tests.kit.people.credentials import PASSWORD, unique_email
 
-AUTHENTICATOR = {
-    "protocol": "ctap2",
-    "ctap2Version": "ctap2_1",
-    "transport": "internal",
-    "hasResidentKey": True,
-    "hasUserVerification": True,
-    "isUserVerified": True,
-    "automaticPresenceSimulation": True,
-}
 # Chromium's `toJSON` leaves the output of the PRF out; a program that wants it has to add it.
 SPELLED = """(made) => {
   const spelled = made.toJSON();

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,28 +9,13 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Client, keep_mine
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.devices import Devices
-from tests.client.pair import Pair
-from tests.client.proxy import PASS, REFUSE, Once, Proxy
-from tests.client.unreliable_network import URL, Device, World
 from tests.contract.harness import Server
-
-
-@pytest.fixture
-def pair(faces: Faces, tmp_path: Path) -> Iterator[Pair]:
-    """Two devices that are in step."""
-    made = Pair(faces, tmp_path)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.pair import Pair
+from tests.kit.network.proxy import PASS, REFUSE, Once, Proxy
+from tests.kit.network.unreliable_network import URL, ReplicaDevice, World
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
 def kinds(replica: Any) -> list[str]:
@@ -72,6 +56,7 @@ def test_changes_in_a_deleted_vault_are_told(orphaned: Pair, tmp_path: Path) -> 
     assert replica.pending == 2
 
 
+@pytest.mark.both_languages
 def test_changes_in_a_deleted_vault_move_to_another(orphaned: Pair) -> None:
     """They become documents of the other vault, on every device; nothing is left behind."""
     replica = orphaned.replicas[1]
@@ -84,6 +69,7 @@ def test_changes_in_a_deleted_vault_move_to_another(orphaned: Pair) -> None:
     assert sorted(note.value for note in orphaned.replicas[0].vault("w").collection("rescued")) == ["changed", "new"]
 
 
+@pytest.mark.both_languages
 def test_changes_in_a_deleted_vault_are_discarded(orphaned: Pair) -> None:
     """Then nothing speaks of them any more."""
     replica = orphaned.replicas[1]
@@ -93,6 +79,7 @@ def test_changes_in_a_deleted_vault_are_discarded(orphaned: Pair) -> None:
     assert (report.refused, replica.pending) == ([], 0)
 
 
+@pytest.mark.both_languages
 def test_a_retry_in_a_deleted_vault_is_refused_again(orphaned: Pair) -> None:
     """A vault does not come back; the change stays, and is told again."""
     replica = orphaned.replicas[1]
@@ -104,11 +91,11 @@ def test_a_retry_in_a_deleted_vault_is_refused_again(orphaned: Pair) -> None:
     assert kinds(replica) == ["vault_deleted"] * 2
 
 
-def test_a_deleted_vault_opens_after_a_rotation(orphaned: Pair, faces: Faces, tmp_path: Path) -> None:
+def test_a_deleted_vault_opens_after_a_rotation(orphaned: Pair, clients: ClientFactory, tmp_path: Path) -> None:
     """The keys of the deleted vault outlast those of the account: its changes can be read, and moved."""
     orphaned.clients[0].rotate_keys(PASSWORD)
     orphaned.replicas[1].close()
-    device = faces.client()
+    device = clients.client()
     device.login(orphaned.email, PASSWORD)
     replica = orphaned.replicas[1] = device.open_replica(tmp_path / "replica-1")
     replica.sync()
@@ -118,9 +105,10 @@ def test_a_deleted_vault_opens_after_a_rotation(orphaned: Pair, faces: Faces, tm
     assert sorted(note.value for note in replica.vault("w")) == ["changed", "new"]
 
 
-def test_a_vault_that_is_deleted_during_a_sync(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_vault_that_is_deleted_during_a_sync(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """Between pull and push: its changes are refused in the same sync, and those of other vaults are sent."""
-    pair = Pair(faces, tmp_path, (None, proxy.url))
+    pair = Pair(clients, tmp_path, (None, proxy.url))
     pair.clients[0].vault("w", create=True)
     pair.sync()
     pair.notes[1].create("too late")
@@ -142,13 +130,14 @@ def test_a_vault_that_is_deleted_during_a_sync(faces: Faces, tmp_path: Path, pro
 # Tokens
 
 
-def test_what_a_token_may_not_do_does_not_stop_the_rest(faces: Faces, tmp_path: Path) -> None:
+@pytest.mark.both_languages
+def test_what_a_token_may_not_do_does_not_stop_the_rest(clients: ClientFactory, tmp_path: Path) -> None:
     """A token that may write and not delete: its changes go, its deletion is told, and can be discarded."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     notes = vault.collection("notes")
     for number in range(3):
         notes.create(number)
-    agent = faces.with_token(vault.token("agent", permissions=["read", "write"]))
+    agent = clients.with_token(vault.token("agent", permissions=["read", "write"]))
     replica = agent.open_replica(tmp_path / "agent")
     replica.sync()
     place = replica.vault().collection("notes")
@@ -171,12 +160,13 @@ def test_what_a_token_may_not_do_does_not_stop_the_rest(faces: Faces, tmp_path: 
     replica.close()
 
 
-def test_a_token_that_may_only_read(faces: Faces, tmp_path: Path, server: Server) -> None:
+@pytest.mark.both_languages
+def test_a_token_that_may_only_read(clients: ClientFactory, tmp_path: Path, server: Server) -> None:
     """Every change is refused with few requests; a token that may write sends them."""
-    owner = faces.person()
+    owner = clients.person()
     notes = owner.vault("v", create=True).collection("notes")
     proxy = Proxy(server.port)
-    reader = faces.with_token(notes.token("reader", permissions=["read"]), proxy.url)
+    reader = clients.with_token(notes.token("reader", permissions=["read"]), proxy.url)
     replica = reader.open_replica(tmp_path / "agent")
     replica.sync()
     for number in range(40):
@@ -190,7 +180,7 @@ def test_a_token_that_may_only_read(faces: Faces, tmp_path: Path, server: Server
     assert replica.pending == 39
     replica.close()
     proxy.close()
-    writer = faces.with_token(notes.token("writer"))
+    writer = clients.with_token(notes.token("writer"))
     replica = writer.open_replica(tmp_path / "agent")
     assert replica.sync().pushed == 39
     assert replica.refused() == []
@@ -198,11 +188,12 @@ def test_a_token_that_may_only_read(faces: Faces, tmp_path: Path, server: Server
     replica.close()
 
 
-def test_a_revoked_token_is_told(faces: Faces, tmp_path: Path) -> None:
+@pytest.mark.both_languages
+def test_a_revoked_token_is_told(clients: ClientFactory, tmp_path: Path) -> None:
     """The sentence names the cause and what waits; another token for the same place sends it."""
-    owner = faces.person()
+    owner = clients.person()
     notes = owner.vault("v", create=True).collection("notes")
-    agent = faces.with_token(notes.token("agent"))
+    agent = clients.with_token(notes.token("agent"))
     replica = agent.open_replica(tmp_path / "agent")
     replica.sync()
     replica.collection().create("waiting")
@@ -210,7 +201,7 @@ def test_a_revoked_token_is_told(faces: Faces, tmp_path: Path) -> None:
     with pytest.raises(errors.Unauthorized, match=r"revoked or has expired.*wait in this replica: 1"):
         replica.sync()
     replica.close()
-    replica = faces.with_token(notes.token("another")).open_replica(tmp_path / "agent")
+    replica = clients.with_token(notes.token("another")).open_replica(tmp_path / "agent")
     assert replica.sync().pushed == 1
     owner.vault("v").delete()
     replica.collection().create("too late")
@@ -222,15 +213,16 @@ def test_a_revoked_token_is_told(faces: Faces, tmp_path: Path) -> None:
 # Quotas, disks, imports
 
 
-def test_a_quota_refuses_what_adds_and_nothing_else(faces: Faces, lone: Server, tmp_path: Path) -> None:
+@pytest.mark.both_languages
+def test_a_quota_refuses_what_adds_and_nothing_else(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """Deletions and smaller values are sent first; the rest is told, and sent as soon as there is room.
 
     What is certain to be refused like another change is not sent.
     """
-    lone.settings["QUOTA_DOCUMENTS"] = "10"
-    lone.start()
-    proxy = Proxy(lone.port)
-    client = faces.client(proxy.url)
+    own_server.settings["QUOTA_DOCUMENTS"] = "10"
+    own_server.start()
+    proxy = Proxy(own_server.port)
+    client = clients.client(proxy.url)
     client.register(unique_email(), PASSWORD)
     client.vault("v", create=True)
     replica = client.open_replica(tmp_path / "replica")
@@ -262,10 +254,11 @@ def test_a_quota_refuses_what_adds_and_nothing_else(faces: Faces, lone: Server, 
     proxy.close()
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("code", ["storage_full", "import_unfinished"])
-def test_a_server_that_takes_nothing_for_now(faces: Faces, tmp_path: Path, proxy: Proxy, code: str) -> None:
+def test_a_server_that_takes_nothing_for_now(clients: ClientFactory, tmp_path: Path, proxy: Proxy, code: str) -> None:
     """What is refused for a while is told, changes are pulled meanwhile, and the next sync sends it."""
-    pair = Pair(faces, tmp_path, (None, proxy.url))
+    pair = Pair(clients, tmp_path, (None, proxy.url))
     status = "507" if code == "storage_full" else "409"
     proxy.policy = lambda _, path: f"{status} {code}" if "batch" in path else PASS
     pair.notes[0].create("theirs")
@@ -286,6 +279,7 @@ def test_a_server_that_takes_nothing_for_now(faces: Faces, tmp_path: Path, proxy
 # One document
 
 
+@pytest.mark.both_languages
 def test_a_uid_that_another_vault_uses(pair: Pair) -> None:
     """A new document with such a uid is refused; it is sent with another uid after a move, and the others go."""
     uid = pair.clients[0].vault("w", create=True).collection("notes").create("first").uid
@@ -301,9 +295,10 @@ def test_a_uid_that_another_vault_uses(pair: Pair) -> None:
     assert pair.values()[1] == ["other", "second"]
 
 
-def test_a_change_of_a_refused_document_is_sent(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_change_of_a_refused_document_is_sent(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """Another value is another change: it is tried, whatever became of the one before."""
-    pair = Pair(faces, tmp_path, (None, proxy.url))
+    pair = Pair(clients, tmp_path, (None, proxy.url))
     proxy.policy = lambda _, path: "400 validation_error" if "batch" in path else PASS
     note = pair.notes[1].create("odd")
     [change] = pair.replicas[1].sync().refused
@@ -319,9 +314,10 @@ def test_a_change_of_a_refused_document_is_sent(faces: Faces, tmp_path: Path, pr
     pair.close()
 
 
-def test_one_invalid_change_of_many(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_one_invalid_change_of_many(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """A batch that is refused is sent in parts, until only what is refused is left; a retry sends that too."""
-    pair = Pair(faces, tmp_path, (None, proxy.url))
+    pair = Pair(clients, tmp_path, (None, proxy.url))
     proxy.policy = Once("400 validation_error", "batch")
     for number in range(7):
         pair.notes[1].create(number)
@@ -338,9 +334,10 @@ def test_one_invalid_change_of_many(faces: Faces, tmp_path: Path, proxy: Proxy) 
     pair.close()
 
 
-def test_a_refused_change_that_becomes_a_conflict(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_refused_change_that_becomes_a_conflict(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """It is shown as a conflict, and as nothing else; the decision is sent."""
-    pair = Pair(faces, tmp_path, (None, proxy.url))
+    pair = Pair(clients, tmp_path, (None, proxy.url))
     note = pair.notes[0].create("base")
     pair.sync()
     pair.notes[1].replace(pair.notes[1].get(note.uid), "mine")
@@ -368,20 +365,21 @@ def test_a_refusal_does_not_show_the_value(pair: Pair) -> None:
 # After a restore
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("choice", ["discard", "move_to", "wait"])
 def test_a_restored_server_that_a_reader_cannot_mend(devices: Devices, choice: str) -> None:
     """A replica that may only read does not stop: what the server lost is told, and can be dropped, or comes back."""
     token = devices.here.client.vault("v").token("reader", permissions=["read"])
-    world = World(devices.place, devices.crew.late)
-    reader = Device(world, Client.with_token(URL, token), str(devices.home / "reader"))
+    world = World(devices.server, devices.crew.late)
+    reader = ReplicaDevice(world, Client.with_token(URL, token), str(devices.home / "reader"))
     devices.notes(devices.here).create("older")
     devices.here.replica.sync()
     reader.replica.sync()
-    devices.place.backup()
+    devices.server.backup()
     devices.notes(devices.here).create("lost")
     devices.here.replica.sync()
     reader.replica.sync()
-    devices.place.restore()
+    devices.server.restore()
     [change] = reader.replica.sync().refused
     notes = reader.replica.vault().collection("notes")
     assert (change.document is not None and change.document.value, change.reason.kind) == ("lost", "insufficient_scope")

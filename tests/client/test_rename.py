@@ -6,31 +6,34 @@ import pytest
 
 from strongroom.client import Tampered
 from strongroom.errors import Invalid, VaultAlreadyExists, VaultNotFound
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.devices import Devices
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.contract.harness import Server
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("name", ["x" * 128, "\N{GRINNING FACE}" * 40, "", "sr2.x", "two\nlines"])
-def test_a_name_that_cannot_be_is_refused_before_anything_changes(faces: Faces, name: str) -> None:
+def test_a_name_that_cannot_be_is_refused_before_anything_changes(clients: ClientFactory, name: str) -> None:
     """The directory of vaults stays as it was, on this device and on every other."""
     email = unique_email()
-    client = faces.client()
+    client = clients.client()
     client.register(email, PASSWORD)
     vault = client.vault("v", create=True)
     with pytest.raises(Invalid):
         vault.rename(name)
     with pytest.raises(Invalid):
         client.vault(name, create=True)
-    other = faces.client()
+    other = clients.client()
     other.login(email, PASSWORD)
     assert [one.name for one in other.vaults()] == [one.name for one in client.vaults()] == ["v"]
 
 
-def test_two_vaults_never_have_one_name(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_two_vaults_never_have_one_name(clients: ClientFactory) -> None:
     """The server cannot tell, because names are sealed; the directory can."""
-    client = faces.person()
+    client = clients.person()
     vault = client.vault("v", create=True)
     client.vault("w", create=True)
     with pytest.raises(VaultAlreadyExists):
@@ -42,17 +45,18 @@ def test_two_vaults_never_have_one_name(faces: Faces) -> None:
         client.vault("v")
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("sealed", [True, False])
-def test_whoever_has_the_vault_open_goes_on(faces: Faces, *, sealed: bool) -> None:
+def test_whoever_has_the_vault_open_goes_on(clients: ClientFactory, *, sealed: bool) -> None:
     """Another device and an agent read and write documents and the blob, and learn the new name."""
     email = unique_email()
-    client = faces.client()
+    client = clients.client()
     client.register(email, PASSWORD)
     vault = client.vault("v", create=True, sealed=sealed)
     vault.blob.put("blob")
-    other = faces.client()
+    other = clients.client()
     other.login(email, PASSWORD)
-    theirs, agent = other.vault("v"), faces.with_token(vault.token("agent"))
+    theirs, agent = other.vault("v"), clients.with_token(vault.token("agent"))
     lent = agent.vault()
     vault.rename("w")
     for place in (vault, theirs, lent):
@@ -67,6 +71,7 @@ def test_whoever_has_the_vault_open_goes_on(faces: Faces, *, sealed: bool) -> No
     assert other.vault("w").uid == vault.uid
 
 
+@pytest.mark.both_languages
 def test_a_replica_follows(devices: Devices) -> None:
     """Its vault has the new name after a sync, with what was there, and what waits to be sent is sent."""
     notes = devices.notes(devices.there)
@@ -88,13 +93,13 @@ def test_a_replica_follows(devices: Devices) -> None:
     assert devices.here.client.vault("w").collection("notes").get(waiting.uid).value == "waits"
 
 
-def test_an_agent_is_told_no_false_name(faces: Faces, server: Server) -> None:
+def test_an_agent_is_told_no_false_name(clients: ClientFactory, server: Server) -> None:
     """A name that no key holder gave the vault is refused; so is one in the clear."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     token = vault.token("agent")
     liar = Liar(server.port)
     try:
-        agent = faces.with_token(token, liar.url)
+        agent = clients.with_token(token, liar.url)
         lent = agent.vault()
         lent.collection("notes").create(1)
         for name in ("in the clear", lent._opened.wire[:-6] + "AAAAAA"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -17,20 +17,14 @@ from strongroom.client.format import box
 from strongroom.client.replica import Progress, Resolution, keep_both, keep_mine, keep_theirs, merged
 from strongroom.client.replica.store.outbox import Outbox
 from strongroom.client.replica.store.records import Entry
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.pair import Pair
-from tests.client.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.pair import Pair
+from tests.kit.network.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
-@pytest.fixture
-def pair(faces: Faces, tmp_path: Path) -> Iterator[Pair]:
-    """Two devices that are in step."""
-    made = Pair(faces, tmp_path)
-    yield made
-    made.close()
-
-
+@pytest.mark.both_languages
 def test_work_without_a_server(pair: Pair) -> None:
     """What is written is read at once, and is on the other device after both have synced."""
     here, there = pair.notes
@@ -54,6 +48,7 @@ def test_work_without_a_server(pair: Pair) -> None:
     assert here.get(note.uid, deleted=True).value == {"title": "changed offline"}
 
 
+@pytest.mark.both_languages
 def test_a_deleted_document_comes_back(pair: Pair) -> None:
     """A replacement of what was deleted revives it, on every device."""
     here, there = pair.notes
@@ -66,6 +61,7 @@ def test_a_deleted_document_comes_back(pair: Pair) -> None:
     assert pair.values() == [["second life"]] * 2
 
 
+@pytest.mark.both_languages
 def test_the_file_tells_nothing(pair: Pair, tmp_path: Path) -> None:
     """Only its owner can read it, and whoever does finds ciphertext."""
     pair.notes[0].create({"canary": "KANARIENVOGEL"})
@@ -79,6 +75,7 @@ def test_the_file_tells_nothing(pair: Pair, tmp_path: Path) -> None:
             assert secret not in content
 
 
+@pytest.mark.both_languages
 def test_a_stale_document_is_refused_here_too(pair: Pair) -> None:
     """Who replaces what has changed on this device meanwhile is told so."""
     notes = pair.notes[0]
@@ -91,6 +88,7 @@ def test_a_stale_document_is_refused_here_too(pair: Pair) -> None:
     assert pair.values()[0] == [2]
 
 
+@pytest.mark.both_languages
 def test_a_conflict_shows_all_three(pair: Pair) -> None:
     """Base, mine and theirs; and until it is decided, mine is shown here and theirs there."""
     conflict = pair.disputed()
@@ -102,6 +100,7 @@ def test_a_conflict_shows_all_three(pair: Pair) -> None:
     assert [found.uid for found in pair.replicas[1].conflicts()] == [conflict.uid]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize(
     ("how", "values"),
     [
@@ -124,6 +123,7 @@ def test_a_conflict_is_decided(pair: Pair, how: Any, values: list[str], at_once:
     assert pair.replicas[1].pending == 0
 
 
+@pytest.mark.both_languages
 def test_a_conflict_that_has_moved_on_is_not_decided(pair: Pair) -> None:
     """A decision about what is not there any more is refused."""
     conflict = pair.disputed()
@@ -133,6 +133,7 @@ def test_a_conflict_that_has_moved_on_is_not_decided(pair: Pair) -> None:
     assert pair.values()[1] == ["mine again"]
 
 
+@pytest.mark.both_languages
 def test_one_deletes_what_the_other_changes(pair: Pair) -> None:
     """A conflict as any other, in both directions; nothing is dropped by itself."""
     here, there = pair.notes
@@ -152,6 +153,7 @@ def test_one_deletes_what_the_other_changes(pair: Pair) -> None:
     assert pair.values() == [["changed here", "changed there"]] * 2
 
 
+@pytest.mark.both_languages
 def test_both_delete(pair: Pair) -> None:
     """That is no conflict."""
     here, there = pair.notes
@@ -178,18 +180,19 @@ def test_progress_is_shown(pair: Pair) -> None:
     assert (pulled[-1].done, pulled[-1].total) == (450, 450)
 
 
-def test_a_replica_belongs_to_one_account(pair: Pair, faces: Faces, tmp_path: Path) -> None:
+def test_a_replica_belongs_to_one_account(pair: Pair, clients: ClientFactory, tmp_path: Path) -> None:
     """Another account, and somebody who has not logged in, do not open it."""
     pair.close()
     with pytest.raises(errors.Invalid):
-        faces.person().open_replica(tmp_path / "replica-0")
+        clients.person().open_replica(tmp_path / "replica-0")
     with pytest.raises(Locked):
-        faces.client().open_replica(tmp_path / "replica-0")
+        clients.client().open_replica(tmp_path / "replica-0")
     (tmp_path / "other").write_text("not a database, but a text that is long enough to look like something")
     with pytest.raises(errors.Invalid):
         pair.clients[0].open_replica(tmp_path / "other")
 
 
+@pytest.mark.both_languages
 def test_a_vault_that_was_deleted_elsewhere(pair: Pair) -> None:
     """It leaves this device too: its owner said so, in the directory that only key holders can write."""
     pair.notes[0].create("x")
@@ -202,13 +205,14 @@ def test_a_vault_that_was_deleted_elsewhere(pair: Pair) -> None:
     assert [vault.name for vault in pair.replicas[0].vaults()] == ["w"]
 
 
-def test_a_replica_of_a_token(faces: Faces, tmp_path: Path) -> None:
+@pytest.mark.both_languages
+def test_a_replica_of_a_token(clients: ClientFactory, tmp_path: Path) -> None:
     """An agent works without a server too, in its collection and nowhere else."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     notes = vault.collection("notes")
     notes.create("by the owner")
     vault.collection("secrets").create("not for agents")
-    agent = faces.with_token(notes.token("agent"))
+    agent = clients.with_token(notes.token("agent"))
     replica = agent.open_replica(tmp_path / "agent")
     replica.sync()
     place = replica.collection()
@@ -221,19 +225,20 @@ def test_a_replica_of_a_token(faces: Faces, tmp_path: Path) -> None:
     replica.close()
 
 
-def test_a_start_without_a_server(faces: Faces, lone: Server, tmp_path: Path) -> None:
+@pytest.mark.both_languages
+def test_a_start_without_a_server(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """The password opens the replica; when the server is back, the client logs in by itself."""
-    lone.start()
-    url = f"http://127.0.0.1:{lone.port}"
+    own_server.start()
+    url = f"http://127.0.0.1:{own_server.port}"
     email = unique_email()
-    first = faces.client(url)
+    first = clients.client(url)
     first.register(email, PASSWORD)
     first.vault("v", create=True).collection("notes").create("online")
     replica = first.open_replica(tmp_path / "replica")
     replica.sync()
     replica.close()
-    lone.end()
-    later = faces.client(url, retries=0)
+    own_server.end()
+    later = clients.client(url, retries=0)
     with pytest.raises(errors.InvalidCredentials):
         later.unlock(tmp_path / "replica", "not the password")
     later.unlock(tmp_path / "replica", PASSWORD)
@@ -244,19 +249,11 @@ def test_a_start_without_a_server(faces: Faces, lone: Server, tmp_path: Path) ->
     with pytest.raises(errors.Unavailable):
         replica.sync()
     assert replica.pending == 1
-    lone.settings["PORT"] = str(lone.port)
-    lone.start()
+    own_server.settings["PORT"] = str(own_server.port)
+    own_server.start()
     assert replica.sync().pushed == 1
     assert sorted(note.value for note in first.vault("v").collection("notes")) == ["offline", "online"]
     replica.close()
-
-
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
 
 
 def busy_day(pair: Pair) -> None:
@@ -272,12 +269,13 @@ def busy_day(pair: Pair) -> None:
     here.delete(here.get(kept[3].uid))
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE])
 def test_lost_answers_make_neither_duplicates_nor_conflicts(
-    faces: Faces, tmp_path: Path, proxy: Proxy, fate: str
+    clients: ClientFactory, tmp_path: Path, proxy: Proxy, fate: str
 ) -> None:
     """A device whose first requests all get lost knows its own writes when it meets them."""
-    pair = Pair(faces, tmp_path, (None, proxy.url))
+    pair = Pair(clients, tmp_path, (None, proxy.url))
     for _ in range(2):
         proxy.policy = Once(fate)
         busy_day(pair)
@@ -288,9 +286,10 @@ def test_lost_answers_make_neither_duplicates_nor_conflicts(
     pair.close()
 
 
-def test_a_change_after_a_lost_answer(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_change_after_a_lost_answer(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """What was sent and never answered, and changed again here, is no conflict with oneself."""
-    pair = Pair(faces, tmp_path, (None, proxy.url))
+    pair = Pair(clients, tmp_path, (None, proxy.url))
     here, there = pair.notes
     note = here.create("base")
     pair.sync()
@@ -327,9 +326,10 @@ def during_a_push(pair: Pair, proxy: Proxy, change: Callable[[], Any]) -> None:
         assert syncing.result(60).conflicts == []
 
 
-def test_a_change_during_a_push_is_sent_later(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_change_during_a_push_is_sent_later(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """What is replaced, and what is deleted, while an earlier version of it is being sent, is not forgotten."""
-    pair = Pair(faces, tmp_path, (None, proxy.url))
+    pair = Pair(clients, tmp_path, (None, proxy.url))
     here, there = pair.notes
     changed, deleted = there.create("first"), there.create("unwanted")
 
@@ -345,9 +345,9 @@ def test_a_change_during_a_push_is_sent_later(faces: Faces, tmp_path: Path, prox
     pair.close()
 
 
-def test_a_server_without_batches(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+def test_a_server_without_batches(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """Nothing is sent one by one to a server that says it has no batches: the refusal is raised, the change waits."""
-    pair = Pair(faces, tmp_path, (proxy.url, proxy.url))
+    pair = Pair(clients, tmp_path, (proxy.url, proxy.url))
     proxy.policy = lambda _, path: ABSENT if "batch" in path else PASS
     note = pair.notes[0].create("first")
     proxy.seen.clear()
@@ -362,9 +362,10 @@ def test_a_server_without_batches(faces: Faces, tmp_path: Path, proxy: Proxy) ->
     pair.close()
 
 
-def test_a_first_download_that_is_cut_off(faces: Faces, tmp_path: Path, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_first_download_that_is_cut_off(clients: ClientFactory, tmp_path: Path, proxy: Proxy) -> None:
     """It goes on where it was, and learns of what was deleted meanwhile."""
-    owner = faces.person()
+    owner = clients.person()
     notes = owner.vault("v", create=True).collection("notes")
     full = owner.open_replica(tmp_path / "full")  # sends them together
     full.sync()
@@ -373,8 +374,8 @@ def test_a_first_download_that_is_cut_off(faces: Faces, tmp_path: Path, proxy: P
     full.sync()
     full.close()
     made = sorted(notes, key=lambda note: int(note.value))
-    device = faces.client(proxy.url, retries=0)
-    device.login(owner._thing._core.email if faces.kind == "awaiting" else owner._core.email, PASSWORD)
+    device = clients.client(proxy.url, retries=0)
+    device.login(owner._thing._core.email if clients.kind == "awaiting" else owner._core.email, PASSWORD)
     replica = device.open_replica(tmp_path / "replica")
     lists = 0
 
@@ -397,24 +398,25 @@ def test_a_first_download_that_is_cut_off(faces: Faces, tmp_path: Path, proxy: P
     replica.close()
 
 
-def test_a_server_that_goes_back_is_not_believed(faces: Faces, lone: Server, tmp_path: Path) -> None:
+@pytest.mark.both_languages
+def test_a_server_that_goes_back_is_not_believed(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """An older database under the same epoch is a rollback, and nothing here changes because of it."""
-    lone.start()
-    url = f"http://127.0.0.1:{lone.port}"
-    lone.settings["PORT"] = str(lone.port)
-    client = faces.client(url)
+    own_server.start()
+    url = f"http://127.0.0.1:{own_server.port}"
+    own_server.settings["PORT"] = str(own_server.port)
+    client = clients.client(url)
     client.register(unique_email(), PASSWORD)
     notes = client.vault("v", create=True).collection("notes")
     note = notes.create("old")
-    lone.end()
-    old = (lone.home / "vault.db").read_bytes()
-    lone.start()
+    own_server.end()
+    old = (own_server.home / "vault.db").read_bytes()
+    own_server.start()
     replica = client.open_replica(tmp_path / "replica")
     notes.replace(note, "new")
     replica.sync()
-    lone.end()
-    (lone.home / "vault.db").write_bytes(old)
-    lone.start()
+    own_server.end()
+    (own_server.home / "vault.db").write_bytes(old)
+    own_server.start()
     with pytest.raises(RolledBack):
         replica.sync()
     assert [found.value for found in replica.vault("v")] == ["new"]
@@ -427,6 +429,7 @@ def test_resolutions_do_not_show_values() -> None:
     assert repr(Resolution("mine")) == "Resolution('mine')"
 
 
+@pytest.mark.both_languages
 def test_many_are_created_at_once(pair: Pair) -> None:
     """`create_many` gives the documents in the order of their values; each is read, synced and pushed as any other."""
     here, there = pair.notes
@@ -463,6 +466,7 @@ def test_many_are_created_or_none(pair: Pair, monkeypatch: pytest.MonkeyPatch) -
     assert (pair.replicas[0].pending, list(here)) == (0, [])
 
 
+@pytest.mark.both_languages
 def test_a_uid_is_taken_once(pair: Pair) -> None:
     """A uid that is in use here is refused: queued, stored or deleted; the document stays as it was."""
     here, _ = pair.notes

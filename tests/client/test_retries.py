@@ -3,33 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from strongroom import errors
 from strongroom.client import Client
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.proxy import BUSY, LOSE, PASS, REFUSE, Once, Proxy
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.network.proxy import BUSY, LOSE, PASS, REFUSE, Once, Proxy
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.waiting import until
 
 
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE, BUSY])
-def test_a_day_on_a_bad_line(faces: Faces, proxy: Proxy, fate: str) -> None:
+def test_a_day_on_a_bad_line(clients: ClientFactory, proxy: Proxy, fate: str) -> None:
     """Every first answer is lost, or every first request, or the server is busy: everything is done exactly once."""
     email = unique_email()
     proxy.policy = Once(fate)
-    client = faces.client(proxy.url)
+    client = clients.client(proxy.url)
     client.register(email, PASSWORD)
     vault = client.vault("v", create=True)
     notes = vault.collection("notes")
@@ -39,7 +32,7 @@ def test_a_day_on_a_bad_line(faces: Faces, proxy: Proxy, fate: str) -> None:
     vault.blob.put("blob")
     proxy.policy = Once(fate)
     assert [note.value for note in notes] == ["changed"]
-    other = faces.client()
+    other = clients.client()
     other.login(email, PASSWORD)
     [seen] = other.vaults()
     assert [(note.value, note.version) for note in seen.collection("notes")] == [("changed", 2)]
@@ -48,15 +41,16 @@ def test_a_day_on_a_bad_line(faces: Faces, proxy: Proxy, fate: str) -> None:
     assert seen.blob.get().version == 2
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("fate", [LOSE, REFUSE])
-def test_the_ends_of_things_on_a_bad_line(faces: Faces, proxy: Proxy, fate: str) -> None:
+def test_the_ends_of_things_on_a_bad_line(clients: ClientFactory, proxy: Proxy, fate: str) -> None:
     """A deletion whose answer was lost counts as done, not as a refusal."""
     email = unique_email()
-    client = faces.client(proxy.url)
+    client = clients.client(proxy.url)
     client.register(email, PASSWORD)
     vault = client.vault("v", create=True)
     vault.token("agent")
-    other = faces.client()
+    other = clients.client()
     other.login(email, PASSWORD)
     [mine] = [session.id for session in client.sessions() if not session.current]
     proxy.policy = Once(fate)
@@ -66,15 +60,16 @@ def test_the_ends_of_things_on_a_bad_line(faces: Faces, proxy: Proxy, fate: str)
     client.change_password(PASSWORD, "another password")
     proxy.policy = Once(fate)
     client.logout()
-    again = faces.client()
+    again = clients.client()
     again.login(email, "another password")
     assert again.vaults() == []
     assert again.api_keys() == []
 
 
-def test_a_new_key_is_not_asked_for_twice(faces: Faces, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_new_key_is_not_asked_for_twice(clients: ClientFactory, proxy: Proxy) -> None:
     """What would be made twice is sent once; what never left is sent again."""
-    client = faces.client(proxy.url)
+    client = clients.client(proxy.url)
     client.register(unique_email(), PASSWORD)
     vault = client.vault("v", create=True)
     proxy.policy = Once(LOSE, "/auth/api-keys")
@@ -84,19 +79,20 @@ def test_a_new_key_is_not_asked_for_twice(faces: Faces, proxy: Proxy) -> None:
     assert len(client.api_keys()) == 1
 
 
-def test_a_server_that_is_away(faces: Faces) -> None:
+def test_a_server_that_is_away(clients: ClientFactory) -> None:
     """After a few attempts it is said that the server cannot be reached, and nothing else."""
-    client = faces.client("http://127.0.0.1:9", retries=2)
+    client = clients.client("http://127.0.0.1:9", retries=2)
     with pytest.raises(errors.Unavailable) as refused:
         client.login(unique_email(), PASSWORD)
     assert refused.value.__cause__ is None
 
 
-def test_who_is_asked_to_wait_too_long_is_told(faces: Faces, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_who_is_asked_to_wait_too_long_is_told(clients: ClientFactory, proxy: Proxy) -> None:
     """A server that says when to come back is waited for, but not for longer than this client is patient."""
-    client = faces.client(proxy.url, patience=0.5)
+    client = clients.client(proxy.url, patience=0.5)
     email = unique_email()
-    faces.client().register(email, PASSWORD)
+    clients.client().register(email, PASSWORD)
     for _ in range(10):
         with pytest.raises(errors.InvalidCredentials):
             client.login(email, "not the password")
@@ -107,9 +103,10 @@ def test_who_is_asked_to_wait_too_long_is_told(faces: Faces, proxy: Proxy) -> No
     assert proxy.times("POST", "/auth/email/login") == 11
 
 
-def test_a_slow_server_is_not_waited_for(faces: Faces, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_slow_server_is_not_waited_for(clients: ClientFactory, proxy: Proxy) -> None:
     """A client has a limit of its own."""
-    client = faces.client(proxy.url, timeout=0.3, retries=0)
+    client = clients.client(proxy.url, timeout=0.3, retries=0)
     proxy.answers.clear()
     with pytest.raises(errors.Unavailable):
         client.login(unique_email(), PASSWORD)
@@ -117,15 +114,16 @@ def test_a_slow_server_is_not_waited_for(faces: Faces, proxy: Proxy) -> None:
 
 
 @pytest.fixture
-def brief(lone: Server) -> Server:
+def brief(own_server: Server) -> Server:
     """A server whose access tokens die young."""
-    lone.settings["JWT_ACCESS_EXPIRY"] = "1s"
-    return lone.start()
+    own_server.settings["JWT_ACCESS_EXPIRY"] = "1s"
+    return own_server.start()
 
 
-def test_tokens_are_exchanged_by_themselves(faces: Faces, brief: Server) -> None:
+@pytest.mark.both_languages
+def test_tokens_are_exchanged_by_themselves(clients: ClientFactory, brief: Server) -> None:
     """Who works for longer than an access token lives does not notice."""
-    client = faces.client(f"http://127.0.0.1:{brief.port}")
+    client = clients.client(f"http://127.0.0.1:{brief.port}")
     client.register(unique_email(), PASSWORD)
     notes = client.vault("v", create=True).collection("c")
     begun = time.monotonic()
@@ -155,10 +153,11 @@ def test_threads_exchange_a_token_once(proxy: Proxy) -> None:
             assert proxy.times("POST", "/auth/refresh") == exchanged
 
 
-def test_a_session_that_has_ended_is_not_revived(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_session_that_has_ended_is_not_revived(clients: ClientFactory) -> None:
     """Where the refresh token is refused too, the client says so, and asks no more."""
     email = unique_email()
-    client, other = faces.client(), faces.client()
+    client, other = clients.client(), clients.client()
     client.register(email, PASSWORD)
     other.login(email, PASSWORD)
     other.logout(everywhere=True)
@@ -168,21 +167,23 @@ def test_a_session_that_has_ended_is_not_revived(faces: Faces) -> None:
     assert client.vaults() == []
 
 
-def test_a_wrong_password_is_wrong_also_where_its_answer_was_lost(faces: Faces, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_a_wrong_password_is_wrong_also_where_its_answer_was_lost(clients: ClientFactory, proxy: Proxy) -> None:
     """The client cannot tell at once whether the first sending has changed the password; then it looks."""
     email = unique_email()
-    client = faces.client(proxy.url)
+    client = clients.client(proxy.url)
     client.register(email, PASSWORD)
     proxy.policy = Once(LOSE, "/auth/password")
     with pytest.raises(errors.InvalidCredentials):
         client.change_password("not the password", "another long password")
     assert {fate for _, path, fate in proxy.seen if path == "/auth/password"} == {LOSE, PASS}
-    faces.client().login(email, PASSWORD)
+    clients.client().login(email, PASSWORD)
 
 
-def test_nothing_is_repeated_that_was_refused(faces: Faces, proxy: Proxy) -> None:
+@pytest.mark.both_languages
+def test_nothing_is_repeated_that_was_refused(clients: ClientFactory, proxy: Proxy) -> None:
     """A refusal is an answer."""
-    client = faces.client(proxy.url)
+    client = clients.client(proxy.url)
     client.register(unique_email(), PASSWORD)
     notes = client.vault("v", create=True).collection("c")
     with pytest.raises(errors.DocumentNotFound):

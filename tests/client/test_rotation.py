@@ -12,9 +12,9 @@ from strongroom.client.format import keyring, seal
 from strongroom.client.format.derive import Descriptor, password_keys
 from strongroom.client.net.effects import Request
 from strongroom.client.operations import batches, listing
-from tests.client.both_clients import PASSWORD
-from tests.client.devices import Devices
-from tests.client.unreliable_network import URL, Crash, World, world_of
+from tests.kit.clients.devices import Devices
+from tests.kit.network.unreliable_network import URL, Crash, World, world_of
+from tests.kit.people.credentials import PASSWORD
 
 NEW = "another horse, another staple"
 THIRD = "a third horse with a battery"
@@ -27,7 +27,7 @@ def generations(client: Client) -> set[int]:
 
 def token_client(devices: Devices, token: str) -> Client:
     client = Client.with_token(URL, token)
-    client._driver = World(devices.place, [])
+    client._driver = World(devices.server, [])
     return client
 
 
@@ -66,7 +66,7 @@ def test_after_a_rotation_everything_is_of_the_new_generation(
     assert {total for _, total in told} == {len(before)}
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     bearer = client._core.session._access
-    row = devices.place.ask("GET", f"/vault/{ring.vaults[0].uid}", bearer).body
+    row = devices.server.ask("GET", f"/vault/{ring.vaults[0].uid}", bearer).body
     assert seal.blob_generation(row["data"]) == 2
     assert row["name"] == client.vault("v")._opened.wire
     devices.here.replica.sync()
@@ -93,7 +93,7 @@ def test_an_old_password_with_an_old_keyring_opens_nothing_written_since(devices
     stolen = keyring.open_with_password(old, password_keys(devices.crew.email, PASSWORD, descriptor), descriptor)
     [entry] = stolen.vaults
     keys, bearer = stolen.vault_keys(entry), client._core.session._access
-    rows = devices.place.ask("GET", f"/vaults/{entry.uid}/documents", bearer).body["documents"]
+    rows = devices.server.ask("GET", f"/vaults/{entry.uid}/documents", bearer).body["documents"]
     assert rows
     assert {seal.read_proof(row["hmac"]).generation for row in rows} == {2}
     assert {key.generation for key in keys.keys} == {1}
@@ -330,7 +330,7 @@ def test_a_client_with_an_older_keyring_writes_nothing_under_old_keys(devices: D
     there.blob.get()
     devices.here.client.vault("v").rotate()
     there.blob.put("another blob")
-    row = devices.place.ask("GET", f"/vault/{there.uid}", devices.here.client._core.session._access).body
+    row = devices.server.ask("GET", f"/vault/{there.uid}", devices.here.client._core.session._access).body
     assert seal.blob_generation(row["data"]) == 3
 
 

@@ -20,13 +20,14 @@ import pytest
 from strongroom import errors
 from strongroom.client import Client, Locked, RolledBack
 from strongroom.client.operations.session_file import FileLock, SessionFile
-from tests.client.both_clients import PASSWORD, Faces
-from tests.client.devices import Devices
-from tests.client.test_secrets import assert_hidden, secrets_of
-from tests.client.unreliable_network import Crash, World
 from tests.contract.harness import Server
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import PythonClientFactory
+from tests.kit.clients.secrets import assert_hidden, secrets_of
+from tests.kit.network.unreliable_network import Crash, World
+from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.restartable_server import RestartableServer
 from tests.kit.waiting import until
-from tests.sync.restartable_server import RestartableServer
 
 MINUTE = 60_000
 DAY = 24 * 60 * MINUTE
@@ -46,7 +47,7 @@ class Program:
 
     def __init__(self, devices: Devices, path: Path) -> None:
         self.client = Client.resume(path)
-        self.world = World(devices.place, [])
+        self.world = World(devices.server, [])
         self.client._driver = self.world
 
     def count(self) -> int:
@@ -60,20 +61,20 @@ class Program:
 @pytest.fixture
 def saved(tmp_path: Path, path: Path) -> Iterator[Devices]:
     """A session that is saved; tokens have their usual lives, and the clock is in the test's hand."""
-    place = RestartableServer(str(tmp_path / "vault.db"), jwt_access_expiry="15m", jwt_refresh_expiry="30d")
-    devices = Devices(place, tmp_path)
+    server = RestartableServer(str(tmp_path / "vault.db"), jwt_access_expiry="15m", jwt_refresh_expiry="30d")
+    devices = Devices(server, tmp_path)
     devices.login().save_session(path)
     yield devices
     devices.close()
-    place.close()
+    server.close()
 
 
 # Save and resume
 
 
-def test_a_session_is_resumed_without_the_password(faces: Faces, path: Path) -> None:
+def test_a_session_is_resumed_without_the_password(clients: PythonClientFactory, path: Path) -> None:
     """With tokens, keys and names; the file is its owner's alone and shows nothing."""
-    client = faces.person()
+    client = clients.person()
     client.vault("a name of a vault", create=True).collection("notes").create("one")
     email = client._core.email
     client.save_session(path)
@@ -82,7 +83,7 @@ def test_a_session_is_resumed_without_the_password(faces: Faces, path: Path) -> 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     raw = path.read_bytes()
     assert not any(word.encode() in raw for word in ("a name of", email, PASSWORD, "127.0.0.1", *tokens))
-    again = faces.resume(path)
+    again = clients.resume(path)
     notes = again.vault("a name of a vault").collection("notes")
     assert [note.value for note in notes] == ["one"]
     notes.create("two")
@@ -90,15 +91,15 @@ def test_a_session_is_resumed_without_the_password(faces: Faces, path: Path) -> 
     assert email not in repr(again._core.session.saved._file)
 
 
-def test_a_resumed_session_refreshes_its_tokens(faces: Faces, lone: Server, path: Path) -> None:
+def test_a_resumed_session_refreshes_its_tokens(clients: PythonClientFactory, own_server: Server, path: Path) -> None:
     """The file has the newest tokens at each moment: a program that ends without a word is followed by another."""
-    lone.settings["JWT_ACCESS_EXPIRY"] = "1s"
-    lone.start()
-    client = faces.client(f"http://127.0.0.1:{lone.port}")
+    own_server.settings["JWT_ACCESS_EXPIRY"] = "1s"
+    own_server.start()
+    client = clients.client(f"http://127.0.0.1:{own_server.port}")
     client.register("person@example.com", PASSWORD)
     client.save_session(path)
     for _ in range(2):
-        client = faces.resume(path, email=" Person@example.com")
+        client = clients.resume(path, email=" Person@example.com")
         before = client._core.session._access
 
         def refreshed(client: Any = client, before: Any = before) -> bool:
@@ -107,52 +108,54 @@ def test_a_resumed_session_refreshes_its_tokens(faces: Faces, lone: Server, path
         until(refreshed, "a token to run out", 30)
 
 
-def test_lock_forgets_and_logout_deletes(faces: Faces, path: Path) -> None:
+def test_lock_forgets_and_logout_deletes(clients: PythonClientFactory, path: Path) -> None:
     """After `lock` the file is resumed again; after `logout` it is gone, and so is the session."""
-    client = faces.person()
+    client = clients.person()
     client.save_session(path)
     client.lock()
     assert client._core.ring is None
     assert client._core.session._refresh is None
     with pytest.raises(Locked):
         client.vaults()
-    client = faces.resume(path)
+    client = clients.resume(path)
     copy = path.read_bytes()
     client.logout()
     assert not path.exists()
     with pytest.raises(Locked, match="There is no saved session at session; log in"):
-        faces.resume(path)
+        clients.resume(path)
     path.touch(0o600)
     path.write_bytes(copy)
     with pytest.raises(errors.InvalidRefreshToken, match="log in again"):
-        faces.resume(path).vaults()
+        clients.resume(path).vaults()
 
 
-def test_the_file_goes_with_the_account(faces: Faces, path: Path) -> None:
+def test_the_file_goes_with_the_account(clients: PythonClientFactory, path: Path) -> None:
     """A deleted account has no session."""
-    client = faces.person()
+    client = clients.person()
     client.save_session(path)
     client.delete_account(PASSWORD)
     assert not path.exists()
 
 
-def test_a_session_that_was_unlocked_offline_is_saved_when_it_is_open(faces: Faces, path: Path, tmp_path: Path) -> None:
+def test_a_session_that_was_unlocked_offline_is_saved_when_it_is_open(
+    clients: PythonClientFactory, path: Path, tmp_path: Path
+) -> None:
     """There is nothing to save before the server has opened one."""
-    client = faces.person()
+    client = clients.person()
     client.open_replica(tmp_path / "replica").close()
-    other = faces.client()
+    other = clients.client()
     other.unlock(tmp_path / "replica", PASSWORD)
     other.save_session(path)
-    assert faces.resume(path).vaults() == []
+    assert clients.resume(path).vaults() == []
 
 
-def test_who_has_nothing_saves_nothing(faces: Faces, path: Path) -> None:
+def test_who_has_nothing_saves_nothing(clients: PythonClientFactory, path: Path) -> None:
     """Neither a client without a login nor one of a token."""
     with pytest.raises(Locked):
-        faces.client().save_session(path)
-    token = faces.person().vault("v", create=True).token("agent")
+        clients.client().save_session(path)
+    token = clients.person().vault("v", create=True).token("agent")
     with pytest.raises(Locked, match="A token is no session"):
-        faces.with_token(token).save_session(path)
+        clients.with_token(token).save_session(path)
     assert not path.exists()
 
 
@@ -166,7 +169,7 @@ def test_a_kill_during_a_refresh_logs_nobody_out(
 ) -> None:
     """Between the server's new token and the file, or on either side of it; within the server's grace and after it."""
     for _ in range(3):
-        saved.place.clock.pass_(20 * MINUTE)
+        saved.server.clock.pass_(20 * MINUTE)
         program = Program(saved, path)
         with monkeypatch.context() as patch:
             if when == "before the request":
@@ -177,7 +180,7 @@ def test_a_kill_during_a_refresh_logs_nobody_out(
                 patch.setattr(SessionFile, "write", _crash_after(SessionFile.write))
             with pytest.raises(Crash):
                 program.count()
-        saved.place.clock.pass_(later)
+        saved.server.clock.pass_(later)
         assert Program(saved, path).count() == 1
 
 
@@ -198,19 +201,19 @@ def test_two_programs_share_a_session(saved: Devices, path: Path) -> None:
     one, two = Program(saved, path), Program(saved, path)
     for _ in range(4):
         for program in (one, two, two, one):
-            saved.place.clock.pass_(20 * MINUTE)
+            saved.server.clock.pass_(20 * MINUTE)
             assert program.count() == 1
-        saved.place.clock.pass_(20 * MINUTE)
+        saved.server.clock.pass_(20 * MINUTE)
         assert (one.count(), two.count()) == (1, 1)
     assert one.refreshes() + two.refreshes() == 20
     assert Program(saved, path).count() == 1
 
 
-def test_programs_that_refresh_at_the_same_time(lone: Server, path: Path) -> None:
+def test_programs_that_refresh_at_the_same_time(own_server: Server, path: Path) -> None:
     """Threads with clients of their own stand for processes: the lock is that of the operating system."""
-    lone.settings["JWT_ACCESS_EXPIRY"] = "1s"
-    lone.start()
-    with Client(f"http://127.0.0.1:{lone.port}") as client:
+    own_server.settings["JWT_ACCESS_EXPIRY"] = "1s"
+    own_server.start()
+    with Client(f"http://127.0.0.1:{own_server.port}") as client:
         client.register("person@example.com", PASSWORD)
         client.save_session(path)
     clients = [Client.resume(path) for _ in range(4)]
@@ -232,13 +235,13 @@ def test_programs_that_refresh_at_the_same_time(lone: Server, path: Path) -> Non
 def test_tokens_that_cannot_be_saved_are_not_used(saved: Devices, path: Path) -> None:
     """The error says so; when the disk is well again, the session goes on."""
     program = Program(saved, path)
-    saved.place.clock.pass_(20 * MINUTE)
+    saved.server.clock.pass_(20 * MINUTE)
     path.with_name("session.part").mkdir()
     for _ in range(2):
         with pytest.raises(errors.Invalid, match="path cannot be written: session: ") as raised:
             program.count()
         assert_hidden(raised.value, secrets_of(program.client))
-        saved.place.clock.pass_(MINUTE)
+        saved.server.clock.pass_(MINUTE)
     path.with_name("session.part").rmdir()
     assert program.count() == 1
     assert Program(saved, path).count() == 1
@@ -280,7 +283,7 @@ def test_a_session_that_has_ended_says_so(saved: Devices, path: Path) -> None:
     with pytest.raises(errors.InvalidRefreshToken, match="the password was changed; log in again"):
         Program(saved, path).count()
     other.save_session(path)
-    saved.place.clock.pass_(400 * DAY)
+    saved.server.clock.pass_(400 * DAY)
     with pytest.raises(errors.InvalidRefreshToken, match="it expired"):
         Program(saved, path).count()
 
@@ -378,10 +381,10 @@ def test_a_restore_that_was_mended_is_saved(saved: Devices, path: Path, tmp_path
     notes = program.client.vault("v").collection("notes")
     note = notes.create("one")
     replica.sync()
-    saved.place.backup()
+    saved.server.backup()
     notes.replace(note, "two")
     replica.sync()
-    saved.place.restore()
+    saved.server.restore()
     replica.sync()
     assert notes.get(note.uid).value == "two"
     program.client.lock()
@@ -462,16 +465,16 @@ def folder(path: Path) -> None:
     ],
 )
 def test_a_file_that_is_not_right_is_refused(
-    faces: Faces, path: Path, change: Callable[[Path], None], said: str
+    clients: PythonClientFactory, path: Path, change: Callable[[Path], None], said: str
 ) -> None:
     """Altered, cut, or where others reach it: a sentence says so, no secret is shown, and it is not overwritten."""
-    client = faces.person()
+    client = clients.person()
     client.save_session(path)
     secrets = secrets_of(client)
     change(path)
     before = path.read_bytes() if path.is_file() else b""
     with pytest.raises(errors.Invalid) as raised:
-        faces.resume(path)
+        clients.resume(path)
     assert str(raised.value).startswith(said)
     assert_hidden(raised.value, secrets)
     with pytest.raises(errors.Invalid):
@@ -480,45 +483,45 @@ def test_a_file_that_is_not_right_is_refused(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_file_of_another_user_is_refused(faces: Faces, path: Path) -> None:
+def test_a_file_of_another_user_is_refused(clients: PythonClientFactory, path: Path) -> None:
     """Somebody may have put it there."""
-    faces.person().save_session(path)
+    clients.person().save_session(path)
     os.chown(path, 12345, 12345)
     with pytest.raises(errors.Invalid, match="belongs to another user of this machine"):
-        faces.resume(path)
+        clients.resume(path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
-def test_a_folder_of_another_user_is_refused(faces: Faces, path: Path) -> None:
+def test_a_folder_of_another_user_is_refused(clients: PythonClientFactory, path: Path) -> None:
     """Its owner can replace the file at any time."""
-    faces.person().save_session(path)
+    clients.person().save_session(path)
     os.chown(path.parent, 12345, 12345)
     with pytest.raises(errors.Invalid, match="in a folder in which others can replace it"):
-        faces.resume(path)
+        clients.resume(path)
 
 
-def test_the_session_of_another_account_is_refused(faces: Faces, path: Path) -> None:
+def test_the_session_of_another_account_is_refused(clients: PythonClientFactory, path: Path) -> None:
     """It is not overwritten; and not resumed by a program that says whose it wants."""
-    mallory, client = faces.person(), faces.person()
+    mallory, client = clients.person(), clients.person()
     mallory.save_session(path)
     before = path.read_bytes()
     with pytest.raises(errors.Invalid, match="path holds the session of another account: session"):
         client.save_session(path)
     assert path.read_bytes() == before
     with pytest.raises(errors.Invalid, match="path holds the session of another account: session"):
-        faces.resume(path, email=client._core.email)
-    faces.resume(path, email=mallory._core.email)
+        clients.resume(path, email=client._core.email)
+    clients.resume(path, email=mallory._core.email)
 
 
-def test_another_file_is_not_overwritten(faces: Faces, path: Path) -> None:
+def test_another_file_is_not_overwritten(clients: PythonClientFactory, path: Path) -> None:
     """A path that was mistyped may name a file of value."""
     path.touch(0o600)
     path.write_text("a text")
     with pytest.raises(errors.Invalid, match="is not a session file"):
-        faces.person().save_session(path)
+        clients.person().save_session(path)
     assert path.read_text() == "a text"
     with pytest.raises(errors.Invalid, match="is in a folder that cannot be used"):
-        faces.person().save_session(path / "below" / "session")
+        clients.person().save_session(path / "below" / "session")
 
 
 # The operating system's keyring
@@ -557,51 +560,53 @@ def system_keyring(monkeypatch: pytest.MonkeyPatch) -> Iterator[Keyring]:
     return made
 
 
-def test_the_key_lies_in_the_keyring(faces: Faces, path: Path, system_keyring: Keyring) -> None:
+def test_the_key_lies_in_the_keyring(clients: PythonClientFactory, path: Path, system_keyring: Keyring) -> None:
     """The file alone opens nothing: not on another device, and not after a logout."""
-    client = faces.person()
+    client = clients.person()
     client.save_session(path, keyring="notes app")
     [((service, _), key)] = system_keyring.entries.items()
     assert service == "notes app"
     assert json.loads(path.read_bytes())["key"] is None
     assert key not in path.read_text()
-    assert faces.resume(path).vaults() == []
+    assert clients.resume(path).vaults() == []
     kept = dict(system_keyring.entries)
     system_keyring.entries.clear()
     with pytest.raises(errors.Invalid, match="path has no key in this keyring: it was copied from another device"):
-        faces.resume(path)
+        clients.resume(path)
     system_keyring.entries.update(kept)
     client.save_session(path, keyring="notes app")  # with another key, and the old one is gone
     assert len(system_keyring.entries) == 1
     assert system_keyring.entries != kept
-    faces.resume(path).logout()
+    clients.resume(path).logout()
     assert system_keyring.entries == {}
 
 
-def test_without_its_key_a_file_opens_with_the_password_or_not_at_all(faces: Faces, path: Path) -> None:
+def test_without_its_key_a_file_opens_with_the_password_or_not_at_all(clients: PythonClientFactory, path: Path) -> None:
     """A file that names no key is one that needs the password; what was sealed otherwise does not open with it."""
-    client = faces.person()
+    client = clients.person()
     client.save_session(path)
     damage(lambda told: told.update(key=None))(path)
     with pytest.raises(Locked, match="opens with the password: unlock its replica"):
-        faces.resume(path)
+        clients.resume(path)
 
 
-def test_a_file_is_not_opened_with_the_key_of_another(faces: Faces, path: Path, system_keyring: Keyring) -> None:
+def test_a_file_is_not_opened_with_the_key_of_another(
+    clients: PythonClientFactory, path: Path, system_keyring: Keyring
+) -> None:
     """Two files whose contents were exchanged."""
     other = path.with_name("other")
-    faces.person().save_session(path, keyring="notes app")
-    faces.person().save_session(other, keyring="notes app")
+    clients.person().save_session(path, keyring="notes app")
+    clients.person().save_session(other, keyring="notes app")
     told, theirs = json.loads(path.read_bytes()), json.loads(other.read_bytes())
     path.write_text(json.dumps(told | {"sealed": theirs["sealed"]}))
     with pytest.raises(errors.Invalid, match="is damaged, or was changed"):
-        faces.resume(path)
+        clients.resume(path)
     assert len(system_keyring.entries) == 2
 
 
-def test_a_keyring_that_cannot_be_used(faces: Faces, path: Path, system_keyring: Keyring) -> None:
+def test_a_keyring_that_cannot_be_used(clients: PythonClientFactory, path: Path, system_keyring: Keyring) -> None:
     """It is locked, or its package is not there: a sentence says so, and nothing is left behind."""
-    client = faces.person()
+    client = clients.person()
     system_keyring.down = True
     with pytest.raises(errors.Invalid, match="keyring of this machine cannot be used: RuntimeError"):
         client.save_session(path, keyring="notes app")
@@ -618,4 +623,4 @@ def test_a_keyring_that_cannot_be_used(faces: Faces, path: Path, system_keyring:
     client.save_session(path, keyring="notes app")
     sys.modules["keyring"] = None  # type: ignore[assignment]
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'strongroom\[keyring\]'"):
-        faces.resume(path)
+        clients.resume(path)

@@ -58,7 +58,7 @@ def row_of(
     return Document(uid, keys.vault, keys.wire, sealed.data, sealed.hmac, version, 1, 1, deleted_at)
 
 
-def refused(keys: CollectionKeys, row: Document) -> bool:
+def fails_to_open(keys: CollectionKeys, row: Document) -> bool:
     try:
         seal.open_document(keys, row)
     except Tampered:
@@ -110,7 +110,7 @@ def test_every_flipped_bit_is_seen() -> None:
 def unbelieved(keys: CollectionKeys, row: Document) -> bool:
     """Refused, or of a generation that nobody has a key of: that may be true, for all that a reader knows."""
     try:
-        return refused(keys, row)
+        return fails_to_open(keys, row)
     except Locked:
         return True
 
@@ -162,11 +162,11 @@ def test_a_row_stays_in_its_place(data: st.DataObject, deletion: bool, purged: b
         msgspec.structs.replace(keys, wires=(other_name,)),
     ):
         moved = msgspec.structs.replace(row, vault_uid=there.vault, collection=there.wire)
-        assert (there.account, there.vault, there.wires) == (ACCOUNT, vault, keys.wires) or refused(there, moved)
+        assert (there.account, there.vault, there.wires) == (ACCOUNT, vault, keys.wires) or fails_to_open(there, moved)
     for uid_ in (data.draw(uids), uid.upper()):
-        assert uid_ == uid or refused(keys, msgspec.structs.replace(row, uid=uid_))
+        assert uid_ == uid or fails_to_open(keys, msgspec.structs.replace(row, uid=uid_))
     for version_ in (row.version + 1, row.version - 1, data.draw(st.integers(-5, 2**64))):
-        assert version_ == row.version or refused(keys, msgspec.structs.replace(row, version=version_))
+        assert version_ == row.version or fails_to_open(keys, msgspec.structs.replace(row, version=version_))
 
 
 @given(a=versions, b=versions, value=values)
@@ -175,11 +175,11 @@ def test_a_tombstone_needs_its_own_notice(a: int, b: int, value: Any) -> None:
     keys = NOTES
     sealed = seal.seal_document(keys, UID, a, value)
     for version in (a, a + 1, b):
-        assert refused(keys, row_of(keys, UID, version, sealed, 5))
-        assert refused(keys, row_of(keys, UID, version, seal.Sealed("", sealed.hmac), 5))
+        assert fails_to_open(keys, row_of(keys, UID, version, sealed, 5))
+        assert fails_to_open(keys, row_of(keys, UID, version, seal.Sealed("", sealed.hmac), 5))
     notice = seal.seal_deletion(keys, UID, a, parent=encoding.NO_PARENT)
-    assert b == a + 1 or refused(keys, row_of(keys, UID, b, notice, 5))
-    assert b == a + 1 or refused(keys, row_of(keys, UID, b, seal.Sealed("", notice.hmac), 5))
+    assert b == a + 1 or fails_to_open(keys, row_of(keys, UID, b, notice, 5))
+    assert b == a + 1 or fails_to_open(keys, row_of(keys, UID, b, seal.Sealed("", notice.hmac), 5))
 
 
 @given(length=st.integers(0, 2**40))
@@ -311,7 +311,7 @@ def test_generations() -> None:
         seal.open_blob(old, Vault(VAULT, "personal", 1, 1, data=blob.data, salt=blob.salt))
     swapped = collection_keys(vault_keys(keys=(NEXT_KEY, KEY)))
     for row in (first, second):
-        assert refused(swapped, row)
+        assert fails_to_open(swapped, row)
     wires = [names.seal_collection_name(key, "notes") for key in new.keys]
     assert names.collection_keys(new, "notes", sealed=True).wires == tuple(reversed(wires))
     assert [names.open_collection_name(new, wire) for wire in wires] == ["notes", "notes"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -23,40 +22,26 @@ from strongroom.client import (
 from strongroom.client.format import derive
 from strongroom.client.format.derive import Floor
 from strongroom.client.operations.factors import MOST_ASKED
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.devices import Devices
-from tests.client.test_secrets import assert_hidden
-from tests.client.unreliable_network import world_of
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.secrets import assert_hidden
+from tests.kit.network.unreliable_network import world_of
+from tests.kit.people.authenticator_app import AuthenticatorApp
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.people.one_time_codes import code, wrong_code
 
 NEW = "another horse, another staple"
 
 
-class App:
-    """A phone with an authenticator app: each code that it shows is of the next step, as the server counts them."""
-
-    def __init__(self, secret: str) -> None:
-        self.secret = secret
-        self._step = -1
-
-    def next(self) -> str:
-        """A code that was not shown before. A server takes three without waiting: one step either way."""
-        self._step += 1
-        return code(self.secret, time.time_ns() // 1_000_000, self._step - 1)
-
-    def wrong(self) -> str:
-        return wrong_code(self.secret, time.time_ns() // 1_000_000)
-
-
 class Owner:
     """Somebody whose account has one-time codes, with ten recovery codes at hand."""
 
-    def __init__(self, faces: Faces) -> None:
-        self.faces = faces
+    def __init__(self, clients: ClientFactory) -> None:
+        self.clients = clients
         self.email = unique_email()
-        self.client = faces.client()
+        self.client = clients.client()
         self.client.register(self.email, PASSWORD)
-        self.app = App(self.client.second_factor.enrol(PASSWORD).secret)
+        self.app = AuthenticatorApp(self.client.second_factor.enrol(PASSWORD).secret)
         self.codes = self.client.second_factor.confirm(self.app.next())
         self.asked: list[Refusal] = []
 
@@ -66,30 +51,31 @@ class Owner:
         return str(self.codes.pop())
 
     def opens(self, password: str) -> Any:
-        client = self.faces.client()
+        client = self.clients.client()
         client.login(self.email, password, code=self.ask)
         return client
 
 
 @pytest.fixture
-def owner(faces: Faces) -> Owner:
-    return Owner(faces)
+def owner(clients: ClientFactory) -> Owner:
+    return Owner(clients)
 
 
 # Enrolment
 
 
-def test_an_enrolment_counts_when_it_is_confirmed(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_an_enrolment_counts_when_it_is_confirmed(clients: ClientFactory) -> None:
     """Until then the password is enough; afterwards it is not, and open sessions stay open."""
-    client, email = faces.client(), unique_email()
+    client, email = clients.client(), unique_email()
     client.register(email, PASSWORD)
     assert client.second_factor.status().totp_since is None
     enrolment = client.second_factor.enrol(PASSWORD)
     assert enrolment.uri.startswith("otpauth://totp/")
     assert enrolment.secret in enrolment.uri
     assert enrolment.secret not in repr(enrolment)
-    faces.client().login(email, PASSWORD)
-    app = App(enrolment.secret)
+    clients.client().login(email, PASSWORD)
+    app = AuthenticatorApp(enrolment.secret)
     with pytest.raises(InvalidSecondFactor):
         client.second_factor.confirm(app.wrong())
     codes = client.second_factor.confirm(app.next())
@@ -99,20 +85,21 @@ def test_an_enrolment_counts_when_it_is_confirmed(faces: Faces) -> None:
     assert status.recovery_codes == 10
     assert client.vaults() == []
     with pytest.raises(SecondFactorRequired) as raised:
-        faces.client().login(email, PASSWORD)
+        clients.client().login(email, PASSWORD)
     assert raised.value.details is not None
     assert raised.value.details["methods"] == ["totp", "recovery_code"]
     assert "ticket" not in raised.value.details
     assert "`code`" in str(raised.value)
 
 
+@pytest.mark.both_languages
 def test_a_code_logs_in_and_unlocks(owner: Owner) -> None:
     """As a text, with or without a space; each counts once, and a recovery code stands in for one."""
     shown = owner.app.next()
-    first = owner.faces.client()
+    first = owner.clients.client()
     first.login(owner.email, PASSWORD, code=f" {shown[:3]} {shown[3:]} ")
     first.vault("v", create=True)
-    second = owner.faces.client()
+    second = owner.clients.client()
     with pytest.raises(InvalidSecondFactor):
         second.login(owner.email, PASSWORD, code=shown)
     with pytest.raises(Locked):
@@ -125,23 +112,25 @@ def test_a_code_logs_in_and_unlocks(owner: Owner) -> None:
     assert first.second_factor.status().recovery_codes == 9
 
 
-def test_a_function_is_asked_only_if_a_code_is_needed(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_function_is_asked_only_if_a_code_is_needed(clients: ClientFactory) -> None:
     """An account without a second factor asks nobody; a wrong password asks nobody either."""
-    plain, email = faces.client(), unique_email()
+    plain, email = clients.client(), unique_email()
     plain.register(email, PASSWORD)
 
     def never(_refusal: Refusal) -> str:
         raise AssertionError("nobody is to be asked")
 
-    faces.client().login(email, PASSWORD, code=never)
+    clients.client().login(email, PASSWORD, code=never)
     with pytest.raises(InvalidCredentials):
-        faces.client().login(email, "wrong horse battery", code=never)
+        clients.client().login(email, "wrong horse battery", code=never)
     plain.change_password(PASSWORD, NEW, code="000000")
-    owner = Owner(faces)
+    owner = Owner(clients)
     with pytest.raises(InvalidCredentials):
-        faces.client().login(owner.email, "wrong horse battery", code=never)
+        clients.client().login(owner.email, "wrong horse battery", code=never)
 
 
+@pytest.mark.both_languages
 def test_a_function_is_asked_again_and_told_why(owner: Owner) -> None:
     """First that a second factor is required, then that the code was wrong; three times at the most."""
     told: list[Refusal] = []
@@ -155,35 +144,36 @@ def test_a_function_is_asked_again_and_told_why(owner: Owner) -> None:
 
         return ask
 
-    wrong, client = owner.app.wrong(), owner.faces.client()
+    wrong, client = owner.app.wrong(), owner.clients.client()
     client.login(owner.email, PASSWORD, code=answers(wrong, wrong, owner.codes[0]))
     assert [type(one) for one in told] == [SecondFactorRequired, InvalidSecondFactor, InvalidSecondFactor]
     assert client.vaults() == []
     told.clear()
     with pytest.raises(InvalidSecondFactor):
-        owner.faces.client().login(owner.email, PASSWORD, code=answers(*[wrong] * 10))
+        owner.clients.client().login(owner.email, PASSWORD, code=answers(*[wrong] * 10))
     assert len(told) == MOST_ASKED
     for nonsense in ("", "x" * 101):
         with pytest.raises(Invalid):
-            owner.faces.client().login(owner.email, PASSWORD, code=nonsense)
+            owner.clients.client().login(owner.email, PASSWORD, code=nonsense)
     with pytest.raises(Invalid):
-        owner.faces.client().login(owner.email, PASSWORD, code=123456)
+        owner.clients.client().login(owner.email, PASSWORD, code=123456)
 
 
-def test_a_coroutine_function_may_be_asked(faces: Faces) -> None:
+def test_a_coroutine_function_may_be_asked(clients: ClientFactory) -> None:
     """By the asynchronous client, on its event loop."""
-    if faces.kind != "awaiting":
+    if clients.kind != "awaiting":
         pytest.skip("the blocking client calls functions")
-    owner = Owner(faces)
+    owner = Owner(clients)
 
     async def ask(_refusal: Refusal) -> str:
         return str(owner.codes.pop())
 
-    client = faces.client()
+    client = clients.client()
     client.login(owner.email, PASSWORD, code=ask)
     assert client.vaults() == []
 
 
+@pytest.mark.both_languages
 def test_new_recovery_codes_replace_all(owner: Owner) -> None:
     """Those of before are good no more."""
     old, client = owner.codes[0], owner.client
@@ -194,24 +184,25 @@ def test_new_recovery_codes_replace_all(owner: Owner) -> None:
     assert owner.asked == []
     owner.codes = client.second_factor.new_recovery_codes(PASSWORD, code=owner.app.next())
     with pytest.raises(InvalidSecondFactor):
-        owner.faces.client().login(owner.email, PASSWORD, code=old)
+        owner.clients.client().login(owner.email, PASSWORD, code=old)
     owner.opens(PASSWORD)
 
 
+@pytest.mark.both_languages
 def test_one_time_codes_are_replaced_and_disabled(owner: Owner) -> None:
     """Another app replaces the first; without any, the password is enough again."""
     client = owner.client
     with pytest.raises(SecondFactorRequired):
         client.second_factor.enrol(PASSWORD)
-    app = App(client.second_factor.enrol(PASSWORD, code=owner.ask).secret)
+    app = AuthenticatorApp(client.second_factor.enrol(PASSWORD, code=owner.ask).secret)
     owner.codes = client.second_factor.confirm(app.next())
     with pytest.raises(InvalidSecondFactor):
-        owner.faces.client().login(owner.email, PASSWORD, code=owner.app.next())
+        owner.clients.client().login(owner.email, PASSWORD, code=owner.app.next())
     with pytest.raises(SecondFactorRequired):
         client.second_factor.disable(PASSWORD)
     client.second_factor.disable(PASSWORD, code=app.next())
     assert client.second_factor.status().recovery_codes == 0
-    owner.faces.client().login(owner.email, PASSWORD)
+    owner.clients.client().login(owner.email, PASSWORD)
     with pytest.raises(SecondFactorNotFound):
         client.second_factor.disable(PASSWORD)
 
@@ -231,6 +222,7 @@ def _attempts(owner: Owner) -> dict[str, Callable[..., Any]]:
     }
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize(
     "what",
     ["password", "recovery key", "no recovery key", "rotation", "rotation with a password", "deletion"],
@@ -248,25 +240,27 @@ def test_a_change_of_the_account_asks_for_it(owner: Owner, what: str) -> None:
     assert len(owner.asked) == 1
     if what == "deletion":
         with pytest.raises(InvalidCredentials):
-            owner.faces.client().login(owner.email, PASSWORD)
+            owner.clients.client().login(owner.email, PASSWORD)
         return
     again = owner.opens(NEW if "password" in what else PASSWORD)
     assert [vault.name for vault in again.vaults()] == ["v"]
 
 
+@pytest.mark.both_languages
 def test_a_recovery_key_does_not_replace_the_second_factor(owner: Owner) -> None:
     """It replaces the password. The login and the new password ask for a factor each, so a single code is too few."""
     key = owner.client.make_recovery_key(PASSWORD, code=owner.ask)
     with pytest.raises(SecondFactorRequired):
-        owner.faces.client().recover(owner.email, key, NEW)
+        owner.clients.client().recover(owner.email, key, NEW)
     with pytest.raises(SecondFactorRequired, match="each code counts once"):
-        owner.faces.client().recover(owner.email, key, NEW, code=owner.codes.pop())
+        owner.clients.client().recover(owner.email, key, NEW, code=owner.codes.pop())
     owner.asked.clear()
-    owner.faces.client().recover(owner.email, key, NEW, code=owner.ask)
+    owner.clients.client().recover(owner.email, key, NEW, code=owner.ask)
     assert len(owner.asked) == 2
     owner.opens(NEW)
 
 
+@pytest.mark.both_languages
 def test_a_rotation_with_a_recovery_key_asks_twice(owner: Owner) -> None:
     """Once for the keys and once for the new recovery key, which is made last."""
     old = owner.client.make_recovery_key(PASSWORD, code=owner.ask)
@@ -280,7 +274,7 @@ def test_a_replica_logs_in_with_the_second_factor(owner: Owner, tmp_path: Path) 
     """The function is kept until the first request needs a session."""
     owner.client.vault("v", create=True)
     owner.client.open_replica(tmp_path / "replica").close()
-    client = owner.faces.client()
+    client = owner.clients.client()
     client.unlock(tmp_path / "replica", PASSWORD)
     with pytest.raises(SecondFactorRequired):
         client.vaults()
@@ -296,7 +290,7 @@ def test_a_replica_logs_in_with_the_second_factor(owner: Owner, tmp_path: Path) 
 def _enrolled(devices: Devices) -> tuple[Client, list[str]]:
     client = devices.here.client
     secret = client.second_factor.enrol(PASSWORD).secret
-    return client, client.second_factor.confirm(code(secret, devices.place.clock()))
+    return client, client.second_factor.confirm(code(secret, devices.server.clock()))
 
 
 @pytest.mark.parametrize("what", ["password", "rotation"])
@@ -340,13 +334,13 @@ def test_a_refused_code_is_in_no_traceback(devices: Devices, what: str, how: str
     """Neither the code nor the ticket nor the secret is in a local variable or in the error."""
     client = devices.here.client
     secret = client.second_factor.enrol(PASSWORD).secret
-    wrong = wrong_code(secret, devices.place.clock())
+    wrong = wrong_code(secret, devices.server.clock())
     given: Any = wrong if how == "text" else lambda _refusal: wrong
     if what == "confirm":
         with pytest.raises(InvalidSecondFactor) as raised:
             client.second_factor.confirm(wrong)
     else:
-        client.second_factor.confirm(code(secret, devices.place.clock()))
+        client.second_factor.confirm(code(secret, devices.server.clock()))
         if what == "login":
             client = devices.client()
         calls: dict[str, Callable[[], Any]] = {

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import pytest
 
 from strongroom.client import Client, Locked, Tampered
-from strongroom.client.format.encoding import to_base64, to_url
 from strongroom.client.format.primitives import SecretBytes, SecretText
 from strongroom.errors import DocumentNotFound, InvalidCredentials, Refusal
-from tests.client.both_clients import PASSWORD, Faces
-from tests.client.devices import Devices
-from tests.client.unreliable_network import world_of
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.clients.secrets import assert_hidden, secrets_of
+from tests.kit.network.unreliable_network import world_of
+from tests.kit.people.credentials import PASSWORD
 
 NEW = "another horse, another staple"
 
@@ -24,9 +24,9 @@ NEW = "another horse, another staple"
 # After a logout
 
 
-def test_a_logout_closes_what_was_opened(faces: Faces, tmp_path: Path) -> None:
+def test_a_logout_closes_what_was_opened(clients: ClientFactory, tmp_path: Path) -> None:
     """Handles of a replica that were given out before neither read nor write."""
-    client = faces.person()
+    client = clients.person()
     client.vault("v", create=True).collection("notes").create("one")
     replica = client.open_replica(tmp_path / "replica")
     replica.sync()
@@ -92,50 +92,6 @@ def test_no_email_is_in_a_replica(devices: Devices) -> None:
 
 
 # In a traceback
-
-
-def frames(error: BaseException) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and local variables of every frame of this package that an error leads to, its causes included."""
-    found: BaseException | None = error
-    while found is not None:
-        traced: TracebackType | None = found.__traceback__
-        while traced is not None:
-            frame = traced.tb_frame
-            if "/strongroom/" in frame.f_code.co_filename:
-                yield frame.f_code.co_qualname, frame.f_locals
-            traced = traced.tb_next
-        found = found.__cause__ or found.__context__
-
-
-def spellings(secret: bytes | str) -> list[str]:
-    """How a secret may look in a repr."""
-    if isinstance(secret, str):
-        return [secret]
-    return [repr(bytes(secret))[2:-1], secret.hex(), to_base64(secret), to_url(secret)]
-
-
-def assert_hidden(error: BaseException, secrets: list[bytes | str]) -> None:
-    """No local variable shows a secret, as a tool that prints tracebacks with them would show it."""
-    seen = 0
-    for where, values in frames(error):
-        for name, value in values.items():
-            seen += 1
-            shown = repr(value)
-            for secret in secrets:
-                assert not any(one in shown for one in spellings(secret)), (where, name)
-    assert seen > 5
-
-
-def secrets_of(client: Client) -> list[bytes | str]:
-    """Every key that a client holds."""
-    ring = client._core.keyring()
-    found: list[bytes | str] = [ring.key, *(key for entry in ring.vaults for _, key in entry.keys)]
-    for entry in ring.vaults:
-        keys = ring.vault_keys(entry).newest
-        collection = keys.collection("notes")
-        found += [keys.blob(), keys.names(), collection.key, collection.sealing, collection.proving]
-    session = client._core.session
-    return [*found, str(session._access), str(session._refresh)]
 
 
 @pytest.mark.parametrize("at", [1, 20, 40, 70, 1300, 1400])

@@ -8,20 +8,21 @@ from typing import Any
 import pytest
 
 from strongroom import errors
-from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 LIMIT = 20_000
 
 
-class Device:
+class LimitedDevice:
     """A device of a server with a low limit."""
 
-    def __init__(self, faces: Faces, server: Server, path: Path, limit: int = LIMIT) -> None:
+    def __init__(self, clients: ClientFactory, server: Server, path: Path, limit: int = LIMIT) -> None:
         self._server = server
         self.path = path
         self.limit(limit)
-        self.client = faces.client(f"http://127.0.0.1:{server.port}")
+        self.client = clients.client(f"http://127.0.0.1:{server.port}")
         self.client.register(unique_email(), PASSWORD)
         self.vault = self.client.vault("v", create=True)
         self.replica = self.client.open_replica(path)
@@ -44,9 +45,11 @@ class Device:
         self.replica = self.client.open_replica(self.path)
 
 
-def test_what_is_too_large_is_refused_when_it_is_written(faces: Faces, lone: Server, tmp_path: Path) -> None:
+def test_what_is_too_large_is_refused_when_it_is_written(
+    clients: ClientFactory, own_server: Server, tmp_path: Path
+) -> None:
     """Limit and size are in the sentence; the largest value that is not refused is stored, and so is its deletion."""
-    device = Device(faces, lone, tmp_path / "replica")
+    device = LimitedDevice(clients, own_server, tmp_path / "replica")
     device.replica.sync()
     note = device.notes.create("small")
     with pytest.raises(
@@ -77,9 +80,9 @@ def test_what_is_too_large_is_refused_when_it_is_written(faces: Faces, lone: Ser
     device.replica.close()
 
 
-def test_a_limit_that_is_not_known_yet(faces: Faces, lone: Server, tmp_path: Path) -> None:
+def test_a_limit_that_is_not_known_yet(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """The server's refusal is told and holds up nothing; the limit is known from then on, also after a restart."""
-    device = Device(faces, lone, tmp_path / "replica", 100_000)
+    device = LimitedDevice(clients, own_server, tmp_path / "replica", 100_000)
     device.replica.sync()
     device.limit(LIMIT)  # lowered since the replica asked
     huge = device.notes.create(b"x" * 30_000)
@@ -102,9 +105,9 @@ def test_a_limit_that_is_not_known_yet(faces: Faces, lone: Server, tmp_path: Pat
     device.replica.close()
 
 
-def test_the_deletion_of_what_is_too_large(faces: Faces, lone: Server, tmp_path: Path) -> None:
+def test_the_deletion_of_what_is_too_large(clients: ClientFactory, own_server: Server, tmp_path: Path) -> None:
     """Of a document that was never stored, nothing is sent; of one that was, a deletion without its content."""
-    device = Device(faces, lone, tmp_path / "replica", 100_000)
+    device = LimitedDevice(clients, own_server, tmp_path / "replica", 100_000)
     device.replica.sync()
     stored = [device.notes.create(b"x" * 30_000) for _ in range(2)]
     device.replica.sync()

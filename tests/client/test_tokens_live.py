@@ -11,16 +11,17 @@ from strongroom.client import Locked, Tampered
 from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.format.tokens import read
 from strongroom.client.operations.sessions_and_keys import token_scope
-from tests.client.both_clients import Faces
+from tests.kit.clients.factory import ClientFactory
 
 
-def test_a_token_of_a_collection(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_token_of_a_collection(clients: ClientFactory) -> None:
     """It reads and writes there, and the owner sees what it wrote."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     notes = vault.collection("notes")
     notes.create("by the owner")
     vault.collection("secrets").create("not for agents")
-    agent = faces.with_token(notes.token("agent"))
+    agent = clients.with_token(notes.token("agent"))
     place = agent.collection()
     assert place.name == "notes"
     made = place.create("by the agent")
@@ -30,13 +31,13 @@ def test_a_token_of_a_collection(faces: Faces) -> None:
     assert [note.value for note in place] == ["by the owner"]
 
 
-def test_a_token_of_a_collection_leads_nowhere_else(faces: Faces) -> None:
+def test_a_token_of_a_collection_leads_nowhere_else(clients: ClientFactory) -> None:
     """Neither the server nor the keys let it out."""
-    owner = faces.person()
+    owner = clients.person()
     vault = owner.vault("v", create=True)
     secret = vault.collection("secrets").create("not for agents")
     token = vault.collection("notes").token("agent")
-    agent = faces.with_token(token)
+    agent = clients.with_token(token)
     for attempt in (
         lambda: agent.vault("v"),
         agent.vault,
@@ -54,19 +55,20 @@ def test_a_token_of_a_collection_leads_nowhere_else(faces: Faces) -> None:
     opened = read(token)
     assert isinstance(opened.keys, CollectionKeys)
     assert secret.wire not in opened.keys.wires
-    stolen = agent._core if faces.kind == "blocking" else agent._thing._core
+    stolen = agent._core if clients.kind == "blocking" else agent._thing._core
     with pytest.raises(Tampered):
         token_scope(stolen).key(secret.wire)
 
 
-def test_a_token_of_a_vault(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_token_of_a_vault(clients: ClientFactory) -> None:
     """It opens every collection and the blob of that vault, by its name or without."""
-    owner = faces.person()
+    owner = clients.person()
     vault = owner.vault("v", create=True)
     other = owner.vault("other", create=True)
     vault.collection("notes").create("n")
     vault.blob.put("settings")
-    agent = faces.with_token(vault.token("agent"))
+    agent = clients.with_token(vault.token("agent"))
     seen = agent.vault()
     assert (seen.name, seen.uid) == ("v", vault.uid)
     assert [note.value for note in agent.vault("v")] == ["n"]
@@ -82,12 +84,13 @@ def test_a_token_of_a_vault(faces: Faces) -> None:
     assert other.uid in {found.uid for found in owner.vaults()}
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("allowed", [["read"], ["write"], ["read", "write"]])
-def test_a_token_may_do_what_it_was_allowed(faces: Faces, allowed: list[str]) -> None:
+def test_a_token_may_do_what_it_was_allowed(clients: ClientFactory, allowed: list[str]) -> None:
     """The permissions of its API key hold."""
-    notes = faces.person().vault("v", create=True).collection("notes")
+    notes = clients.person().vault("v", create=True).collection("notes")
     note = notes.create("n")
-    place = faces.with_token(notes.token("agent", permissions=allowed)).collection()
+    place = clients.with_token(notes.token("agent", permissions=allowed)).collection()
 
     def allows(attempt: Any) -> bool:
         try:
@@ -101,20 +104,22 @@ def test_a_token_may_do_what_it_was_allowed(faces: Faces, allowed: list[str]) ->
     assert not allows(lambda: place.delete(note))
 
 
-def test_a_revoked_token_is_dead(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_revoked_token_is_dead(clients: ClientFactory) -> None:
     """Revoking its API key ends it."""
-    owner = faces.person()
+    owner = clients.person()
     notes = owner.vault("v", create=True).collection("notes")
-    agent = faces.with_token(notes.token("agent"))
+    agent = clients.with_token(notes.token("agent"))
     assert list(agent.collection()) == []
     owner.revoke_api_key(owner.api_keys()[0].uid)
     with pytest.raises(errors.Unauthorized):
         list(agent.collection())
 
 
-def test_a_token_with_a_slip_is_noticed(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_token_with_a_slip_is_noticed(clients: ClientFactory) -> None:
     """Before anything is sent."""
-    token = faces.person().vault("v", create=True).token("agent")
+    token = clients.person().vault("v", create=True).token("agent")
     for broken in (token[:-1], token[:-1] + ("A" if token[-1] != "A" else "B"), "srv_", "", token + "A"):
         with pytest.raises((errors.Invalid, Tampered)):
-            faces.with_token(broken)
+            clients.with_token(broken)

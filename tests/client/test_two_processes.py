@@ -12,7 +12,8 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import ReadOnlyReplica
-from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.programs import processes
 
 ROOT = Path(__file__).parents[2]
@@ -81,13 +82,13 @@ class Other:
             pipe.close()
 
 
-class Home:
+class LocalAccount:
     """An account with one document, and its replica."""
 
-    def __init__(self, faces: Faces, path: Path) -> None:
-        self.faces = faces
+    def __init__(self, clients: ClientFactory, path: Path) -> None:
+        self.clients = clients
         self.path = path
-        self.client = faces.client()
+        self.client = clients.client()
         self.client.register(unique_email(), PASSWORD)
         self.client.vault("v", create=True).collection("notes").create("first")
         replica = self.client.open_replica(path)
@@ -95,23 +96,23 @@ class Home:
         replica.close()
 
     def other(self) -> Other:
-        return Other(self.faces.url, self.path)
+        return Other(self.clients.url, self.path)
 
 
 @pytest.fixture
-def home(faces: Faces, tmp_path: Path) -> Home:
-    return Home(faces, tmp_path / "replica")
+def account(clients: ClientFactory, tmp_path: Path) -> LocalAccount:
+    return LocalAccount(clients, tmp_path / "replica")
 
 
 def values(replica: Any) -> list[str]:
     return sorted(note.value for note in replica.vault("v"))
 
 
-def test_one_writes_and_the_others_read(home: Home) -> None:
+def test_one_writes_and_the_others_read(account: LocalAccount) -> None:
     """A reader sees what the writer stores, as soon as it is stored; its own writes are refused with a sentence."""
-    other = home.other()
+    other = account.other()
     assert not other.read_only
-    with closing(home.client.open_replica(home.path)) as replica:
+    with closing(account.client.open_replica(account.path)) as replica:
         assert replica.read_only
         assert values(replica) == ["first"]
         assert other.ask("write second") == "second"
@@ -128,61 +129,61 @@ def test_one_writes_and_the_others_read(home: Home) -> None:
             with pytest.raises(ReadOnlyReplica, match=r"Another process, .* has this replica open and writes to it"):
                 write()
         assert values(replica) == ["first", "second"]
-        home.client.vault("online", create=True)  # the client itself is not bound by the replica
+        account.client.vault("online", create=True)  # the client itself is not bound by the replica
         with pytest.raises(ReadOnlyReplica):
-            home.client.open_replica(home.path, read_only=False)
+            account.client.open_replica(account.path, read_only=False)
     other.end()
 
 
 @pytest.mark.parametrize("how", ["end", "kill"])
-def test_the_writer_ends(home: Home, how: str) -> None:
+def test_the_writer_ends(account: LocalAccount, how: str) -> None:
     """Closed or killed: the next write of a reader succeeds, and who opens the replica then reads."""
-    other = home.other()
+    other = account.other()
     other.ask("write second")
-    with closing(home.client.open_replica(home.path)) as replica:
+    with closing(account.client.open_replica(account.path)) as replica:
         assert replica.read_only
         getattr(other, how)()
         assert values(replica) == ["first", "second"]
         replica.vault("v").collection("notes").create("third")
         assert not replica.read_only
-        another = home.other()
+        another = account.other()
         assert another.read_only
         assert replica.sync().pushed == 2
         another.end()
-    assert sorted(note.value for note in home.client.vault("v").collection("notes")) == ["first", "second", "third"]
+    assert sorted(note.value for note in account.client.vault("v").collection("notes")) == ["first", "second", "third"]
 
 
-def test_a_kill_leaves_nothing_to_clean_up(home: Home) -> None:
+def test_a_kill_leaves_nothing_to_clean_up(account: LocalAccount) -> None:
     """After any number of kills, the next process writes."""
     for number in range(3):
-        other = home.other()
+        other = account.other()
         assert not other.read_only
         other.ask(f"write number {number}")
         other.kill()
-    with closing(home.client.open_replica(home.path, read_only=False)) as replica:
+    with closing(account.client.open_replica(account.path, read_only=False)) as replica:
         assert values(replica) == ["first", "number 0", "number 1", "number 2"]
 
 
-def test_a_replica_that_is_opened_for_reading(home: Home) -> None:
+def test_a_replica_that_is_opened_for_reading(account: LocalAccount) -> None:
     """It never writes, also where nobody else does, and does not keep another from writing."""
-    with closing(home.client.open_replica(home.path, read_only=True)) as replica:
+    with closing(account.client.open_replica(account.path, read_only=True)) as replica:
         assert replica.read_only
         with pytest.raises(ReadOnlyReplica, match="opened for reading only"):
             replica.vault("v").collection("notes").create("x")
-        other = home.other()
+        other = account.other()
         assert not other.read_only
         other.ask("write second")
         assert values(replica) == ["first", "second"]
         other.end()
     with pytest.raises(errors.Invalid, match="does not exist"):
-        home.client.open_replica(home.path.with_name("none"), read_only=True)
+        account.client.open_replica(account.path.with_name("none"), read_only=True)
 
 
 @pytest.mark.parametrize("command", ["vault w", "rotate"])
-def test_a_reader_follows_the_keys_of_the_writer(home: Home, command: str) -> None:
+def test_a_reader_follows_the_keys_of_the_writer(account: LocalAccount, command: str) -> None:
     """New vaults and new keys that the writer has stored are read without a server."""
-    other = home.other()
-    with closing(home.client.open_replica(home.path)) as replica:
+    other = account.other()
+    with closing(account.client.open_replica(account.path)) as replica:
         assert values(replica) == ["first"]
         other.ask(command)
         assert values(replica) == ["first"]
@@ -191,12 +192,12 @@ def test_a_reader_follows_the_keys_of_the_writer(home: Home, command: str) -> No
     other.end()
 
 
-def test_two_in_one_process(home: Home) -> None:
+def test_two_in_one_process(account: LocalAccount) -> None:
     """The second reads; closing it does not end the lock of the first."""
-    with closing(home.client.open_replica(home.path)) as first:
-        with closing(home.client.open_replica(home.path)) as second:
+    with closing(account.client.open_replica(account.path)) as first:
+        with closing(account.client.open_replica(account.path)) as second:
             assert (first.read_only, second.read_only) == (False, True)
-        other = home.other()
+        other = account.other()
         assert other.read_only
         first.vault("v").collection("notes").create("second")
         other.end()

@@ -17,8 +17,9 @@ import pytest
 from strongroom.client import Conflict, Resolution, TypeMismatch, merged
 from strongroom.client.errors import Tampered
 from strongroom.errors import Invalid
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.devices import Devices
+from tests.kit.clients.devices import Devices
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 CANARY = "kumquat"
 WHEN = dt.datetime(2026, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
@@ -48,7 +49,7 @@ class Task:
     state: Literal["open", "done"] = "open"
 
 
-class Person(pydantic.BaseModel):
+class Contact(pydantic.BaseModel):
     title: str
     born: dt.date = dt.date(1815, 12, 10)
     size: Annotated[float, pydantic.Field(gt=0)] = 1.0
@@ -75,30 +76,30 @@ class Closed(msgspec.Struct, forbid_unknown_fields=True):
 VALUES: list[tuple[Any, Any, Any]] = [
     (Note, Note("one", ("a", "b"), counts={1: 2}), Note("two")),
     (Task, Task("one", Note("inner"), ["x"], "done"), Task("two")),
-    (Person, Person(title="one", size=2, scores={"x": 1}, type="b"), Person(title="two")),
+    (Contact, Contact(title="one", size=2, scores={"x": 1}, type="b"), Contact(title="two")),
     (list[Note], [Note("one")], []),
-    (list[Person], [Person(title="one")], []),
+    (list[Contact], [Contact(title="one")], []),
     (dict[str, int], {"one": 1}, {}),
     (bytes, b"one", b""),
     (str, "one", "two"),
 ]
 
 
-def opened(faces: Faces) -> tuple[Any, Any]:
+def opened(clients: ClientFactory) -> tuple[Any, Any]:
     """A client of somebody new, and a vault."""
-    client = faces.person()
+    client = clients.person()
     return client, client.vault("v", create=True)
 
 
-def test_values_come_back_as_their_type(faces: Faces, tmp_path: Path) -> None:
+def test_values_come_back_as_their_type(clients: ClientFactory, tmp_path: Path) -> None:
     """From every method that gives a document, online, in a replica and with a token."""
-    client, vault = opened(faces)
+    client, vault = opened(clients)
     for number, (kind, first, second) in enumerate(VALUES):
-        check_type(faces, client, vault, f"things {number}", kind, first, second, tmp_path / str(number))
+        check_type(clients, client, vault, f"things {number}", kind, first, second, tmp_path / str(number))
 
 
 def check_type(
-    faces: Faces, client: Any, vault: Any, name: str, kind: Any, first: Any, second: Any, place: Path
+    clients: ClientFactory, client: Any, vault: Any, name: str, kind: Any, first: Any, second: Any, place: Path
 ) -> None:
     """A value and another one, through everything that a collection can do."""
     things = vault.collection(name, type=kind)
@@ -110,7 +111,7 @@ def check_type(
     changed = things.replace(made, second)
     assert (changed.value, things.get(made.uid).value) == (second, second)
     assert [one.value for one in things] == [one.value for one in things.since(0)] == [second]
-    agent = faces.with_token(things.token("agent"))
+    agent = clients.with_token(things.token("agent"))
     assert [one.value for one in agent.collection(type=kind)] == [second]
     replica = client.open_replica(place)
     replica.sync()
@@ -131,9 +132,9 @@ def check_type(
     replica.close()
 
 
-def test_a_value_that_does_not_fit_is_not_tampering(faces: Faces, tmp_path: Path) -> None:
+def test_a_value_that_does_not_fit_is_not_tampering(clients: ClientFactory, tmp_path: Path) -> None:
     """The document is given, its value raises TypeMismatch, `raw` has it; it can be replaced and deleted."""
-    client, vault = opened(faces)
+    client, vault = opened(clients)
     plain, typed = vault.collection("notes"), vault.collection("notes", type=Note)
     good, bad, worse = plain.create({"title": "t"}), plain.create({"title": 7}), plain.create(b"bytes")
     found = {one.uid: one for one in typed}
@@ -167,16 +168,16 @@ WRONG: list[tuple[Any, Any]] = [
     (Note, object()),
     (Note, Note("t", made_at="now")),  # type: ignore[arg-type]
     (Task, Task("t", state="lost")),  # type: ignore[arg-type]
-    (Person, Person.model_construct(title=7)),
+    (Contact, Contact.model_construct(title=7)),
     (bytes, "text"),
     (str, float("nan")),
     (dict[str, float], {"x": float("nan")}),
 ]
 
 
-def test_what_would_not_be_read_again_is_not_written(faces: Faces) -> None:
+def test_what_would_not_be_read_again_is_not_written(clients: ClientFactory) -> None:
     """Refused as the caller's mistake, with what does not fit, before anything is sent."""
-    _, vault = opened(faces)
+    _, vault = opened(clients)
     for kind, wrong in WRONG:
         with pytest.raises(Invalid):
             vault.collection("things", type=kind).create(wrong)
@@ -195,17 +196,17 @@ SECRETS: list[tuple[Any, Any]] = [
     (Closed, {"title": "t", CANARY: 1}),
     (bytes, CANARY),
     (list[int], CANARY),
-    (Person, {"title": f"bad {CANARY}"}),
-    (Person, {"title": "t", "type": CANARY}),
-    (Person, {"title": "t", "born": CANARY}),
-    (Person, {"title": "t", "scores": {CANARY: CANARY}}),
-    (dict[str, Person], {CANARY: {"title": 1}}),
+    (Contact, {"title": f"bad {CANARY}"}),
+    (Contact, {"title": "t", "type": CANARY}),
+    (Contact, {"title": "t", "born": CANARY}),
+    (Contact, {"title": "t", "scores": {CANARY: CANARY}}),
+    (dict[str, Contact], {CANARY: {"title": 1}}),
 ]
 
 
-def test_no_sentence_shows_a_part_of_a_value(faces: Faces) -> None:
+def test_no_sentence_shows_a_part_of_a_value(clients: ClientFactory) -> None:
     """What does not fit is told by the type's own words alone: errors go into logs."""
-    _, vault = opened(faces)
+    _, vault = opened(clients)
     for kind, stored in SECRETS:
         made, typed = vault.collection("things").create(stored), vault.collection("things", type=kind)
         found = typed.get(made.uid)
@@ -220,9 +221,9 @@ def test_no_sentence_shows_a_part_of_a_value(faces: Faces) -> None:
         assert (refused.value.__cause__, refused.value.__context__) == (None, None)
 
 
-def test_a_blob_can_have_a_type(faces: Faces) -> None:
+def test_a_blob_can_have_a_type(clients: ClientFactory) -> None:
     """It is written from a value of the type, and read as one; what does not fit is told as of a document."""
-    _, vault = opened(faces)
+    _, vault = opened(clients)
     put = vault.blob.put(Note("t"))
     assert put.value == Note("t")
     found = vault.blob.get()
@@ -236,9 +237,9 @@ def test_a_blob_can_have_a_type(faces: Faces) -> None:
         vault.blob.put(Note(7))  # type: ignore[arg-type]
 
 
-def test_a_document_can_be_read_as_another_type(faces: Faces) -> None:
+def test_a_document_can_be_read_as_another_type(clients: ClientFactory) -> None:
     """For documents of a vault, whose collections have types of their own."""
-    _, vault = opened(faces)
+    _, vault = opened(clients)
     vault.collection("notes").create({"title": "t"})
     [document] = vault
     assert document.typed(Note).value == Note("t")
@@ -248,10 +249,10 @@ def test_a_document_can_be_read_as_another_type(faces: Faces) -> None:
         _ = document.typed(int).value
 
 
-def test_a_type_lives_through_a_rotation(faces: Faces, tmp_path: Path) -> None:
+def test_a_type_lives_through_a_rotation(clients: ClientFactory, tmp_path: Path) -> None:
     """A collection that was opened before another device rotated the keys still gives its type."""
     email = unique_email()
-    here, there = faces.client(), faces.client()
+    here, there = clients.client(), clients.client()
     here.register(email, PASSWORD)
     notes = here.vault("v", create=True).collection("notes", type=Note)
     made = notes.create(Note("t"))
@@ -268,14 +269,14 @@ def test_a_type_lives_through_a_rotation(faces: Faces, tmp_path: Path) -> None:
     replica.close()
 
 
-def test_conflicts_are_resolved_with_typed_values(faces: Faces, tmp_path: Path) -> None:
+def test_conflicts_are_resolved_with_typed_values(clients: ClientFactory, tmp_path: Path) -> None:
     """A resolver reads both sides as the type, and gives a value of it to `merged`."""
     email = unique_email()
-    clients = [faces.client(), faces.client()]
-    clients[0].register(email, PASSWORD)
-    made = clients[0].vault("v", create=True).collection("notes", type=Note).create(Note("t"))
-    clients[1].login(email, PASSWORD)
-    replicas = [client.open_replica(tmp_path / str(number)) for number, client in enumerate(clients)]
+    owners = [clients.client(), clients.client()]
+    owners[0].register(email, PASSWORD)
+    made = owners[0].vault("v", create=True).collection("notes", type=Note).create(Note("t"))
+    owners[1].login(email, PASSWORD)
+    replicas = [client.open_replica(tmp_path / str(number)) for number, client in enumerate(owners)]
     for number, replica in enumerate(replicas):
         replica.sync()
         notes = replica.vault("v").collection("notes", type=Note)
@@ -292,9 +293,9 @@ def test_conflicts_are_resolved_with_typed_values(faces: Faces, tmp_path: Path) 
         replica.close()
 
 
-def test_a_deletion_without_its_value_has_no_value_of_the_type(faces: Faces) -> None:
+def test_a_deletion_without_its_value_has_no_value_of_the_type(clients: ClientFactory) -> None:
     """None is not a note: reading it as one is refused like any other value that does not fit."""
-    _, vault = opened(faces)
+    _, vault = opened(clients)
     made = vault.collection("notes").create(None)
     with pytest.raises(TypeMismatch):
         _ = vault.collection("notes", type=Note).get(made.uid).value
@@ -315,9 +316,9 @@ def test_what_is_revived_after_the_trash_was_emptied_has_its_type(devices: Devic
     assert notes.replace(gone, Note("u")).value == Note("u")
 
 
-def test_a_type_that_cannot_be_stored_is_refused_at_once(faces: Faces) -> None:
+def test_a_type_that_cannot_be_stored_is_refused_at_once(clients: ClientFactory) -> None:
     """When the collection is opened, and not at the first document."""
-    _, vault = opened(faces)
+    _, vault = opened(clients)
     with pytest.raises(TypeError, match="union"):
         vault.collection("notes", type=Note | Closed)
 

@@ -9,34 +9,37 @@ import pytest
 
 from strongroom.errors import InsufficientScope, Invalid, InvalidCredentials
 from strongroom.model import EventType
-from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
-def test_a_session_has_the_name_of_its_device(faces: Faces) -> None:
+def test_a_session_has_the_name_of_its_device(clients: ClientFactory) -> None:
     """By default the operating system and nothing that tells the machine or its user; another, or none, if wanted."""
     email = unique_email()
-    client = faces.client(device_name="Ada's laptop")
+    client = clients.client(device_name="Ada's laptop")
     client.register(email, PASSWORD)
     for name in (None, ""):
-        faces.client(device_name=name).login(email, PASSWORD)
+        clients.client(device_name=name).login(email, PASSWORD)
     default = f"strongroom Python client on {platform.system()}"
     assert {session.device_name for session in client.sessions()} == {"Ada's laptop", default, None}
     assert platform.node() not in default
     assert [session.device_name for session in client.sessions() if session.current] == ["Ada's laptop"]
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("name", ["x" * 129, "two\nlines", "\x7f"])
-def test_what_is_no_name_of_a_device_is_refused(faces: Faces, name: str) -> None:
+def test_what_is_no_name_of_a_device_is_refused(clients: ClientFactory, name: str) -> None:
     """Before anything is sent, and with the parameter's name."""
     with pytest.raises(Invalid) as refused:
-        faces.client(device_name=name)
+        clients.client(device_name=name)
     assert list((refused.value.details or {})["fields"]) == ["device_name"]
 
 
-def test_the_log_is_read_to_its_end(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_the_log_is_read_to_its_end(clients: ClientFactory) -> None:
     """Newest first, over several pages, each entry once, with its type."""
     email = unique_email()
-    client = faces.client()
+    client = clients.client()
     client.register(email, PASSWORD)
     vault = client.vault("v", create=True)
     for _ in range(60):
@@ -44,7 +47,7 @@ def test_the_log_is_read_to_its_end(faces: Faces) -> None:
     for key in client.api_keys():
         client.revoke_api_key(key.uid)
     with pytest.raises(InvalidCredentials):
-        faces.client().login(email, "a wrong password")
+        clients.client().login(email, "a wrong password")
     entries = list(client.log())
     assert len({entry.id for entry in entries}) == len(entries)
     kinds = [entry.type for entry in entries if entry.type != EventType.KEYRING_CHANGED]
@@ -54,9 +57,10 @@ def test_the_log_is_read_to_its_end(faces: Faces) -> None:
     assert {entry.address for entry in entries} == {"127.0.0.1"}
 
 
-def test_usage_is_what_the_server_counts(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_usage_is_what_the_server_counts(clients: ClientFactory) -> None:
     """Documents that are not deleted, their bytes, trash and history apart; no limits on this server."""
-    client = faces.person()
+    client = clients.person()
     notes = client.vault("v", create=True).collection("notes")
     first, second = notes.create("one"), notes.create("two")
     full = client.usage()
@@ -68,9 +72,10 @@ def test_usage_is_what_the_server_counts(faces: Faces) -> None:
     assert first.version == 1
 
 
-def test_a_token_sees_no_usage(faces: Faces) -> None:
+@pytest.mark.both_languages
+def test_a_token_sees_no_usage(clients: ClientFactory) -> None:
     """It reaches one vault, and the account's usage is more than that."""
-    token = faces.person().vault("v", create=True).token("agent")
-    agent: Any = faces.with_token(token)
+    token = clients.person().vault("v", create=True).token("agent")
+    agent: Any = clients.with_token(token)
     with pytest.raises(InsufficientScope, match="one vault or collection"):
         agent.usage()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +11,10 @@ import pytest
 
 from strongroom.client import Report
 from strongroom.client.replica.watch import Events
-from tests.client.both_clients import PASSWORD, Faces, unique_email
-from tests.client.proxy import ABSENT, PASS, Proxy
 from tests.contract.harness import Server
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.network.proxy import ABSENT, PASS, Proxy
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.waiting import until
 
 
@@ -51,27 +51,20 @@ class Watcher:
         assert self.trouble == []
 
 
-@pytest.fixture
-def proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    made = Proxy(server.port)
-    yield made
-    made.close()
-
-
-def device(faces: Faces, email: str, url: str | None = None) -> Any:
-    client = faces.client(url)
+def device(clients: ClientFactory, email: str, url: str | None = None) -> Any:
+    client = clients.client(url)
     client.login(email, PASSWORD)
     return client
 
 
-def test_changes_come_by_themselves(faces: Faces, tmp_path: Path) -> None:
+@pytest.mark.both_languages
+def test_changes_come_by_themselves(clients: ClientFactory, tmp_path: Path) -> None:
     """Creates, changes, deletions and new vaults are here soon after they are there."""
     email = unique_email()
-    owner = faces.client()
+    owner = clients.client()
     owner.register(email, PASSWORD)
     notes = owner.vault("v", create=True).collection("notes")
-    watcher = Watcher(device(faces, email).open_replica(tmp_path / "replica"), every=5.0)
+    watcher = Watcher(device(clients, email).open_replica(tmp_path / "replica"), every=5.0)
     first = notes.create("first")
     until(lambda: watcher.values() == ["first"], "the first change")
     notes.create("second")
@@ -82,17 +75,18 @@ def test_changes_come_by_themselves(faces: Faces, tmp_path: Path) -> None:
     watcher.end(notes)
 
 
+@pytest.mark.both_languages
 @pytest.mark.parametrize("vaults", [1, 2])
-def test_without_events_it_polls(faces: Faces, tmp_path: Path, proxy: Proxy, vaults: int) -> None:
+def test_without_events_it_polls(clients: ClientFactory, tmp_path: Path, proxy: Proxy, vaults: int) -> None:
     """Where the server knows no events, changes come a little later."""
     email = unique_email()
-    owner = faces.client()
+    owner = clients.client()
     owner.register(email, PASSWORD)
     notes = owner.vault("v", create=True).collection("notes")
     for number in range(1, vaults):
         owner.vault(f"v{number}", create=True)
     proxy.policy = lambda _, path: ABSENT if path.endswith("/events") else PASS
-    replica = device(faces, email, proxy.url).open_replica(tmp_path / "replica")
+    replica = device(clients, email, proxy.url).open_replica(tmp_path / "replica")
     watcher = Watcher(replica, every=0.3)
     notes.create("first")
     until(lambda: any(note.value == "first" for vault in replica.vaults() for note in vault), "the first change")
@@ -100,20 +94,20 @@ def test_without_events_it_polls(faces: Faces, tmp_path: Path, proxy: Proxy, vau
 
 
 @pytest.mark.parametrize("killed", [False, True])
-def test_it_outlives_a_restart(faces: Faces, lone: Server, tmp_path: Path, *, killed: bool) -> None:
+def test_it_outlives_a_restart(clients: ClientFactory, own_server: Server, tmp_path: Path, *, killed: bool) -> None:
     """A server that goes away and comes back is watched again, also where its stream was cut off."""
-    lone.start()
-    lone.settings["PORT"] = str(lone.port)
-    url = f"http://127.0.0.1:{lone.port}"
+    own_server.start()
+    own_server.settings["PORT"] = str(own_server.port)
+    url = f"http://127.0.0.1:{own_server.port}"
     email = unique_email()
-    owner = faces.client(url)
+    owner = clients.client(url)
     owner.register(email, PASSWORD)
     notes = owner.vault("v", create=True).collection("notes")
-    watcher = Watcher(device(faces, email, url).open_replica(tmp_path / "replica"), every=0.5)
+    watcher = Watcher(device(clients, email, url).open_replica(tmp_path / "replica"), every=0.5)
     notes.create("before")
     until(lambda: watcher.values() == ["before"], "the change before")
-    lone.end(signal.SIGKILL if killed else signal.SIGTERM)
-    lone.start()
+    own_server.end(signal.SIGKILL if killed else signal.SIGTERM)
+    own_server.start()
     notes.create("after")
     until(lambda: watcher.values() == ["after", "before"], "the change after")
     watcher.end(notes)

@@ -11,9 +11,9 @@ from strongroom.client import Tampered
 from strongroom.client.format import derive
 from strongroom.client.format.derive import Descriptor, Floor
 from strongroom.errors import InvalidCredentials
-from tests.client.both_clients import PASSWORD
-from tests.client.devices import Devices
-from tests.client.unreliable_network import world_of
+from tests.kit.clients.devices import Devices
+from tests.kit.network.unreliable_network import world_of
+from tests.kit.people.credentials import PASSWORD
 
 NEW = "another horse, another staple"
 
@@ -57,13 +57,13 @@ def test_an_access_token_alone_does_not_change_what_opens_the_account(devices: D
     bearer = devices.here.client._core.session._access
     right = str(derive.password_keys(devices.crew.email, PASSWORD, Descriptor.read(kdf)).password)
     body: dict[str, Any] = {"keyring": flipped(keyring, at), "version": version}
-    assert devices.place.ask("PUT", "/auth/keyring", bearer, body).status == 400
+    assert devices.server.ask("PUT", "/auth/keyring", bearer, body).status == 400
     wrong = body | {"currentPassword": "wrong horse battery"}
-    assert devices.place.ask("PUT", "/auth/keyring", bearer, wrong).status == 401
+    assert devices.server.ask("PUT", "/auth/keyring", bearer, wrong).status == 401
     other = body | {"keyring": flipped(keyring, 2), "currentPassword": right}
-    assert devices.place.ask("PUT", "/auth/keyring", bearer, other).status == 400
+    assert devices.server.ask("PUT", "/auth/keyring", bearer, other).status == 400
     assert devices.stored_keyring()[:2] == (keyring, version)
-    assert devices.place.ask("PUT", "/auth/keyring", bearer, body | {"currentPassword": right}).status == 200
+    assert devices.server.ask("PUT", "/auth/keyring", bearer, body | {"currentPassword": right}).status == 200
 
 
 def test_a_keyring_that_was_destroyed_can_be_put_back(devices: Devices) -> None:
@@ -71,12 +71,12 @@ def test_a_keyring_that_was_destroyed_can_be_put_back(devices: Devices) -> None:
     keyring, version, _ = devices.stored_keyring()
     bearer = devices.here.client._core.session._access
     body = {"keyring": flipped(keyring, 1400), "version": version}
-    assert devices.place.ask("PUT", "/auth/keyring", bearer, body).status == 200
+    assert devices.server.ask("PUT", "/auth/keyring", bearer, body).status == 200
     with pytest.raises(Tampered):
         devices.login()
-    kept = devices.place.ask("GET", "/auth/keyring/versions", bearer).body["versions"]
+    kept = devices.server.ask("GET", "/auth/keyring/versions", bearer).body["versions"]
     assert kept[0]["version"] == version
-    assert devices.place.ask("GET", f"/auth/keyring/versions/{version}", bearer).body["keyring"] == keyring
+    assert devices.server.ask("GET", f"/auth/keyring/versions/{version}", bearer).body["keyring"] == keyring
 
 
 def test_figures_below_the_default_are_lifted_at_login(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,12 +88,12 @@ def test_figures_below_the_default_are_lifted_at_login(devices: Devices, monkeyp
     assert (before[2]["memory"], before[2]["passes"]) == (65_536, 3)
     client = devices.login()
     bearer = client._core.session._access
-    lifted = devices.place.ask("POST", "/auth/email/prelogin", body={"email": devices.crew.email}).body["kdf"]
+    lifted = devices.server.ask("POST", "/auth/email/prelogin", body={"email": devices.crew.email}).body["kdf"]
     assert (lifted["memory"], lifted["passes"]) == (131_072, 4)
-    assert devices.place.ask("GET", "/auth/keyring", bearer).body["version"] == before[1] + 1
+    assert devices.server.ask("GET", "/auth/keyring", bearer).body["version"] == before[1] + 1
     assert [note.value for note in client.vault("v").collection("notes")] == ["before"]
     again = devices.login()
-    assert devices.place.ask("GET", "/auth/keyring", again._core.session._access).body["version"] == before[1] + 1
+    assert devices.server.ask("GET", "/auth/keyring", again._core.session._access).body["version"] == before[1] + 1
 
 
 def test_a_recovery_key_goes_on_after_figures_were_lifted(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from strongroom.items.formats import READERS
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
-from tests.items.test_round_trips import CHROME, DOTENV, FIREFOX, KEEPASS_CSV, SAFARI
+from tests.items.sample_files import CHROME, DOTENV, FIREFOX, KEEPASS_CSV, SAFARI
 
 CANARY = "loquat-3306"
 

@@ -19,7 +19,7 @@ from strongroom.items.formats.common import read_all
 from tests.items import corpora
 from tests.items.encrypted_exports import protected
 from tests.items.hostile_files import BAD_ITEMS, CANARY, NO_FORMAT, SAMPLES, changed, damaged, mistyped, packed
-from tests.items.test_round_trips import read
+from tests.items.sample_files import read
 
 
 def sentence(name: str, data: bytes | str, password: str | None = None) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.client.moving_accounts import moving  # noqa: F401
 from tests.contract.harness import Server
-from tests.js.typescript_client import TypeScriptFaces
-from tests.js.typescript_devices import Nodes
 from tests.kit.clients import javascript
+from tests.kit.clients.typescript import TypeScriptClientFactory
+from tests.kit.clients.typescript_devices import Nodes, shared_nodes
+from tests.kit.servers.fixtures import named_server, other_server, own_server  # noqa: F401
+from tests.kit.servers.live_server import live_server
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -23,40 +25,17 @@ def _shared_builds(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A real server process that all tests share."""
-    running = Server(tmp_path_factory.mktemp("server"))
-    try:
-        yield running.start()
-        assert running.end() == 0
-        assert "Traceback" not in running.log()
-    finally:
-        running.abandon()
+    with live_server(tmp_path_factory.mktemp("server")) as running:
+        yield running
 
 
 @pytest.fixture
-def lone(tmp_path: Path) -> Iterator[Server]:
-    """A server for one test alone, not yet started."""
-    running = Server(tmp_path / "server")
-    yield running
-    running.abandon()
-
-
-@pytest.fixture(scope="session")
-def _typescript() -> Iterator[TypeScriptFaces]:
-    made = TypeScriptFaces("")
-    yield made
-    made.close()
-
-
-@pytest.fixture(scope="session")
-def nodes() -> Iterator[Nodes]:
-    """Processes of Node.js for devices that may be killed."""
-    made = Nodes()
-    yield made
-    made.close()
+def nodes() -> Nodes:
+    """Processes of Node.js for devices that may be killed; all tests share them."""
+    return shared_nodes()
 
 
 @pytest.fixture
-def faces(_typescript: TypeScriptFaces, server: Server) -> TypeScriptFaces:
+def clients(server: Server) -> TypeScriptClientFactory:
     """Makes TypeScript clients; all tests share their process."""
-    _typescript.url = f"http://127.0.0.1:{server.port}"
-    return _typescript
+    return TypeScriptClientFactory(f"http://127.0.0.1:{server.port}")

@@ -11,10 +11,11 @@ from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.operations.rollback import SeenAccount
 from strongroom.client.operations.vaults import OpenVault
 from strongroom.errors import VaultNotFound
-from tests.client.both_clients import PASSWORD, Faces
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import CANARY, FURNITURE, People, Stage, twin
-from tests.js.typescript_client import Thing, TypeScriptFaces
+from tests.kit.clients.factory import PythonClientFactory
+from tests.kit.clients.typescript import Thing, TypeScriptClientFactory
+from tests.kit.people.credentials import PASSWORD
 
 
 class Model(NamedTuple):
@@ -34,7 +35,7 @@ class _Keys:
         self._stage = stage
         self.descriptor = stage.people.ada._core.descriptor
         self.session = _Session(stage.victim)
-        self.device = _Device(stage)
+        self.device = _SeenAccounts(stage)
 
     def keyring(self) -> Any:
         return self._stage.people.ada._core.keyring()
@@ -58,7 +59,7 @@ class _Session:
         self._victim.inside("useTokens", *tokens)
 
 
-class _Device:
+class _SeenAccounts:
     """What the victim has seen of its account."""
 
     def __init__(self, stage: TypeScriptStage) -> None:
@@ -75,18 +76,20 @@ class _Device:
 class TypeScriptStage(Stage):
     """One attack's world. The victim is a TypeScript client; the owner's other device, and Mallory, are Python ones."""
 
-    faces: Any
+    clients: Any
     _model: Model
     model: Model | None = None  # shared by all stages of a session, as `People.room` is
 
-    def __init__(self, faces: TypeScriptFaces, liar: Liar, people: People, home: Path, *, fresh: bool = False) -> None:
-        self.faces = faces
+    def __init__(
+        self, clients: TypeScriptClientFactory, liar: Liar, people: People, home: Path, *, fresh: bool = False
+    ) -> None:
+        self.clients = clients
         self.liar = liar
         self.people = people
         self.home = home
         people.stay()
-        self.victim = faces.client(liar.url, retries=1, patience=0.5, timeout=20.0)
-        self._direct: Any = Faces("blocking", people.url)
+        self.victim = clients.client(liar.url, retries=1, patience=0.5, timeout=20.0)
+        self._direct: Any = PythonClientFactory("blocking", people.url)
         self.owner = twin(self._direct, people.url, people.ada)
         self.replica = None
         self.thieves = []
@@ -108,7 +111,7 @@ class TypeScriptStage(Stage):
 
     def _furnished(self) -> Any:
         """What the next stages begin with."""
-        client = self.faces.client(self.people.url)
+        client = self.clients.client(self.people.url)
         self.victim.inside("twin", client)
         furniture = {name: getattr(self, name) for name in FURNITURE}
         names = self.vault.name, self.second.name
@@ -139,7 +142,7 @@ class TypeScriptStage(Stage):
         return super().secrets()
 
     def _table(self, name: str) -> list[Any]:
-        found: list[Any] = self.faces.node.ask("replica", self.replica._number, "list", (name,))
+        found: list[Any] = self.clients.node.ask("replica", self.replica._number, "list", (name,))
         return found
 
     def kept(self) -> Any:

@@ -6,29 +6,29 @@ import itertools
 from typing import Any
 
 from strongroom.client import Client
-from tests.client.account_convergence import Agent, ConvergeAccount, Ground, OwnDevice, Person
-from tests.client.unreliable_network import World
-from tests.js.typescript_client import Node
-from tests.js.typescript_devices import Nodes, TypeScriptDevice, carried_client
-from tests.sync.restartable_server import RestartableServer
+from tests.client.account_convergence import AccountOwner, Agent, ConvergeAccount, Ground, OwnDevice
+from tests.kit.clients.typescript import Node
+from tests.kit.clients.typescript_devices import Nodes, TypeScriptDevice, carried_client
+from tests.kit.network.unreliable_network import World
+from tests.kit.servers.restartable_server import RestartableServer
 
 
 class MixedGround(Ground):
     """What all examples share: a server, and processes of Node.js."""
 
-    def __init__(self, place: RestartableServer, nodes: Nodes) -> None:
-        super().__init__(place)
+    def __init__(self, server: RestartableServer, nodes: Nodes) -> None:
+        super().__init__(server)
         self.nodes = nodes
 
 
 class TypeScriptOwnDevice(TypeScriptDevice, OwnDevice):
     """A device of the owner with the TypeScript client."""
 
-    def __init__(self, nodes: Nodes, person: Person, path: str) -> None:
+    def __init__(self, nodes: Nodes, person: AccountOwner, path: str) -> None:
         self.person = person
         self.nodes = nodes
         self._process: Node | None = None
-        self.world = World(person.place, person.late)
+        self.world = World(person.server, person.late)
         TypeScriptDevice.__init__(self, nodes.take, self.world, person.log_in(self.new_client()), path)
 
     def new_client(self) -> Any:
@@ -57,14 +57,14 @@ class TypeScriptAgent(TypeScriptDevice, Agent):
     """A device that has a token, with the TypeScript client."""
 
     def __init__(
-        self, nodes: Nodes, person: Person, token: str, path: str, collection: str | None, *, writes: bool
+        self, nodes: Nodes, person: AccountOwner, token: str, path: str, collection: str | None, *, writes: bool
     ) -> None:
         self.nodes = nodes
         self.person = person
         self.collection = collection
         self.writes = writes
         self.token = token
-        world = World(person.place, person.late)
+        world = World(person.server, person.late)
         TypeScriptDevice.__init__(self, nodes.take, world, self._client(world), path)
 
     def _client(self, world: World) -> Any:

@@ -18,10 +18,10 @@ from strongroom import identifiers
 from strongroom.client.format import derive
 from tests.client.convergence import ConvergeRestored
 from tests.js.mixed_account import ConvergeMixedAccount, MixedGround
-from tests.js.typescript_devices import MixedCrew, Nodes
+from tests.kit.clients.typescript_devices import MixedCrew, Nodes
 from tests.kit.samples import LONG, SEED
-from tests.sync.restartable_server import RestartableServer
-from tests.sync.test_model import examples
+from tests.kit.servers.restartable_server import RestartableServer
+from tests.sync.examples import examples
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def _uids_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def place(where: str) -> Iterator[RestartableServer]:
+def restartable_server(where: str) -> Iterator[RestartableServer]:
     """A server that can restart."""
     made = RestartableServer(where)
     yield made
@@ -88,16 +88,23 @@ def play(machine: type[RuleBasedStateMachine], short: int, long: int, **more: An
 
 
 @engines
-def test_devices_of_both_languages_converge(place: RestartableServer, nodes: Nodes) -> None:
+def test_devices_of_both_languages_converge(restartable_server: RestartableServer, nodes: Nodes) -> None:
     """Creates, changes, deletions, conflicts decided in every way, lost answers, kills, restarts, and a restore."""
-    crew = MixedCrew(place, 3, nodes, lambda number: number > 0)
+    crew = MixedCrew(restartable_server, 3, nodes, lambda number: number > 0)
     try:
-        play(ConvergeRestored, 1, 30 if "://" in place.where else 120, crew=crew)
+        play(ConvergeRestored, 1, 30 if "://" in restartable_server.where else 120, crew=crew)
     finally:
         crew.close()
 
 
 @engines
-def test_an_account_with_devices_of_both_languages_converges(place: RestartableServer, nodes: Nodes) -> None:
+def test_an_account_with_devices_of_both_languages_converges(
+    restartable_server: RestartableServer, nodes: Nodes
+) -> None:
     """Restores, passwords, recovery, rotations, agents with tokens, kills of every process, late and lost requests."""
-    play(ConvergeMixedAccount, 1, 30 if "://" in place.where else 120, crew=MixedGround(place, nodes))
+    play(
+        ConvergeMixedAccount,
+        1,
+        30 if "://" in restartable_server.where else 120,
+        crew=MixedGround(restartable_server, nodes),
+    )

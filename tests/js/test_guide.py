@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client
-from tests.client.both_clients import unique_email
-from tests.client.test_passkeys_in_chromium import AUTHENTICATOR
 from tests.contract.harness import Server
+from tests.kit.browsers.authenticator import AUTHENTICATOR
 from tests.kit.browsers.chromium import private_window
 from tests.kit.clients.javascript import run, served
 from tests.kit.clients.javascript_project import check, esbuild, project
 from tests.kit.documents import URL, fences, sections, text_of
 from tests.kit.network.ports import free_port
+from tests.kit.people.credentials import unique_email
 from tests.kit.project import ROOT
 
 BROWSER = ("In a browser", "Passkeys")  # the sections of the page that run in one

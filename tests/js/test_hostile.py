@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.hostile import test_attacks  # noqa: F401 - enters all attacks
+from tests.client.hostile import chapters  # noqa: F401 - enters all attacks
 from tests.client.hostile.attack import ATTACKS, NONE, play
-from tests.client.hostile.conftest import liar, people  # noqa: F401
+from tests.client.hostile.fixtures import liar, people  # noqa: F401
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
 from tests.js.hostile_stage import TypeScriptStage
-from tests.js.typescript_client import TypeScriptFaces
+from tests.kit.clients.typescript import TypeScriptClientFactory
 from tests.kit.samples import some
 
 ON_CLIENT = [made.name for made in ATTACKS.values() if made.client != NONE]
@@ -30,14 +30,14 @@ def _room() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", some("lies to a TypeScript client", ON_CLIENT))
 def test_a_client_sees_through_it(
-    faces: TypeScriptFaces,
+    clients: TypeScriptClientFactory,
     liar: Liar,  # noqa: F811
     people: People,  # noqa: F811
     tmp_path: Path,
     name: str,
 ) -> None:
     """The refusal that the table says, nothing leaked, nothing written after the lie."""
-    stage = TypeScriptStage(faces, liar, people, tmp_path)
+    stage = TypeScriptStage(clients, liar, people, tmp_path)
     try:
         play(stage, ATTACKS[name], on="client")
     finally:
@@ -46,14 +46,14 @@ def test_a_client_sees_through_it(
 
 @pytest.mark.parametrize("name", some("lies to a TypeScript replica", ON_REPLICA, shift=2))
 def test_a_replica_sees_through_it(
-    faces: TypeScriptFaces,
+    clients: TypeScriptClientFactory,
     liar: Liar,  # noqa: F811
     people: People,  # noqa: F811
     tmp_path: Path,
     name: str,
 ) -> None:
     """The same of a replica that syncs: its file is as it was before."""
-    stage = TypeScriptStage(faces, liar, people, tmp_path, fresh=ATTACKS[name].fresh)
+    stage = TypeScriptStage(clients, liar, people, tmp_path, fresh=ATTACKS[name].fresh)
     try:
         play(stage, ATTACKS[name], on="replica")
     finally:

@@ -10,11 +10,10 @@ import pytest
 
 from strongroom.client import Client, InvalidCredentials, Locked, SecondFactorRequired
 from strongroom.errors import InsufficientScope, InvalidRefreshToken, Unauthorized
-from tests.client.both_clients import PASSWORD, unique_email
-from tests.client.test_second_factor import App
 from tests.contract.harness import Server
-from tests.js.typescript_client import TypeScriptFaces
-from tests.kit.network.ports import free_port
+from tests.kit.clients.typescript import TypeScriptClientFactory
+from tests.kit.people.authenticator_app import AuthenticatorApp
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.people.soft_key import SoftKey
 
 NEW = "another horse, another staple"
@@ -57,24 +56,11 @@ def assert_furnished(client: Any) -> None:
     assert [note.value for note in client.vault("plain").collection("notes")] == ["in a plain vault"]
 
 
-@pytest.fixture(scope="session")
-def interop_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A real server that has a name, and so passkeys."""
-    port = str(free_port())
-    running = Server(tmp_path_factory.mktemp("interop"), PORT=port, PUBLIC_URL=f"http://localhost:{port}")
-    try:
-        yield running.start()
-        assert running.end() == 0
-        assert "Traceback" not in running.log()
-    finally:
-        running.abandon()
-
-
 @pytest.fixture(params=["python to typescript", "typescript to python"])
-def pair(request: pytest.FixtureRequest, _typescript: TypeScriptFaces, interop_server: Server) -> Iterator[Pair]:
+def pair(request: pytest.FixtureRequest, named_server: Server) -> Iterator[Pair]:
     """An account that each client writes in turn, and the other reads."""
-    url = f"http://localhost:{interop_server.port}"
-    _typescript.url = url
+    url = f"http://localhost:{named_server.port}"
+    typescript = TypeScriptClientFactory(url)
     with ExitStack() as stack:
 
         def python() -> Client:
@@ -84,9 +70,9 @@ def pair(request: pytest.FixtureRequest, _typescript: TypeScriptFaces, interop_s
             return stack.enter_context(Client.with_token(url, token))
 
         if request.param == "python to typescript":
-            yield Pair(python, _typescript.client, _typescript.with_token)
+            yield Pair(python, typescript.client, typescript.with_token)
         else:
-            yield Pair(_typescript.client, python, python_token)
+            yield Pair(typescript.client, python, python_token)
 
 
 def test_an_account_that_the_other_registered(pair: Pair) -> None:
@@ -213,7 +199,7 @@ def test_a_token_that_the_other_made(pair: Pair) -> None:
 def test_one_time_codes_that_the_other_enrolled(pair: Pair) -> None:
     """A login asks for one, whichever client it is; a recovery code stands in."""
     pair.furnish()
-    app = App(pair.writer.second_factor.enrol(PASSWORD).secret)
+    app = AuthenticatorApp(pair.writer.second_factor.enrol(PASSWORD).secret)
     codes = pair.writer.second_factor.confirm(app.next())
     with pytest.raises(SecondFactorRequired):
         pair.other().login(pair.email, PASSWORD)

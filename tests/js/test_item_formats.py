@@ -11,13 +11,13 @@ from typing import Any
 from strongroom.items import Item
 from strongroom.items.formats import READERS, WRITERS, FileRefused, Problem, guess, make_plan
 from tests.items import corpora
-from tests.items import test_round_trips as samples
+from tests.items import sample_files as samples
 from tests.items.encrypted_exports import protected
+from tests.items.full_items import fulls
 from tests.items.hostile_files import SAMPLES, File, changed, heavy_files, hostile_files, mistyped, of_xml, of_zip
-from tests.items.test_round_trips import UNFIT, Stored, stored
-from tests.items.test_shapes import fulls
+from tests.items.sample_files import UNFIT, Stored, stored
+from tests.js.items_program import asked
 from tests.js.tab import Tab
-from tests.js.test_items import asked
 from tests.kit.browsers.chromium import private_window
 from tests.kit.clients.javascript import served
 from tests.kit.samples import SEED, rounds

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.items.growing_files import GROWING
-from tests.js.test_items import asked
+from tests.js.items_program import asked
 
 FEW, TIMES = 200, 8
 BRIEF = 0.1  # seconds, in which a measure says nothing; with a square, each of the large files takes longer

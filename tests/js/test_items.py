@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from strongroom.cli import strength
 from strongroom.client import Client
 from strongroom.items import Item, Login, field
-from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.js.items_program import asked
 from tests.kit.browsers.chromium import private_window
-from tests.kit.clients.javascript import bundles, run, served
+from tests.kit.clients.javascript import served
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 VECTORS = Path(__file__).parent.parent / "items" / "vectors"
-
-
-def asked(name: str, given: Any) -> Any:
-    """What the program for items answers: js/test/items.program.ts."""
-    told = str(given) if isinstance(given, Path) else json.dumps(given)
-    return json.loads(run("node", str(bundles() / "items.program.js"), name, told))
 
 
 def test_the_vectors_hold_in_a_browser() -> None:

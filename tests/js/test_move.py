@@ -11,37 +11,36 @@ import pytest
 
 from strongroom.client import Client, HistoryLeftOut, Invalid, InvalidCredentials, Locked, Refusal, RolledBack, Tampered
 from strongroom.errors import AccountNotEmpty, EmailAlreadyExists, ImportUnfinished, SignupsClosed, Unavailable
-from tests.client.both_clients import PASSWORD, unique_email
-from tests.client.conftest import moving, other_server  # noqa: F401
+from tests.client.altered_files import ALTERED, forged, is_registered, mixed
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.moving_accounts import Change, contents, furnish, lines, spelled, url_of, write
+from tests.client.moving_lies import NOT_KEPT, SEEN_NEWER
 from tests.client.operator import invite
-from tests.client.test_move import ALTERED, forged, is_registered, mixed
-from tests.client.test_move_lies import NOT_KEPT, SEEN_NEWER
 from tests.contract.harness import Server
-from tests.js.typescript_client import TypeScriptFaces, camel
+from tests.kit.clients.typescript import TypeScriptClientFactory, camel
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 ROWS = ("vault", "document", "version", "blobVersion")
 
 
 @pytest.mark.parametrize("from_python", [True, False])
 def test_an_account_moves_whole(
-    faces: TypeScriptFaces,
-    other_server: Server,  # noqa: F811
+    clients: TypeScriptClientFactory,
+    other_server: Server,
     tmp_path: Path,
     *,
     from_python: bool,
 ) -> None:
     """One client exports, the other imports: documents, deletions, versions, blobs, names, the recovery key."""
     path, again, url = tmp_path / "account", tmp_path / "again", url_of(other_server)
-    with Client(faces.url) as python:
-        old = python if from_python else faces.client()
+    with Client(clients.url) as python:
+        old = python if from_python else clients.client()
         email = furnish(old)
         recovery_key = old.make_recovery_key(PASSWORD)
         before = contents(old)
         old.export_account(path)
-    importing: Callable[..., Any] = faces.import_account if from_python else Client.import_account
-    exporting: Callable[..., Any] = Client if from_python else faces.client
+    importing: Callable[..., Any] = clients.import_account if from_python else Client.import_account
+    exporting: Callable[..., Any] = Client if from_python else clients.client
     new = importing(url, path, email, PASSWORD)
     assert contents(new) == before
     reader = exporting(url)
@@ -64,27 +63,29 @@ def test_an_account_moves_whole(
 
 
 def test_neither_server_can_act_on_the_other(
-    faces: TypeScriptFaces,
-    moving: tuple[Client, str, Path],  # noqa: F811
-    other_server: Server,  # noqa: F811
+    clients: TypeScriptClientFactory,
+    moving: tuple[Client, str, Path],
+    other_server: Server,
 ) -> None:
     """The new server has another salt, and so another auth key for the same password."""
     _, email, path = moving
     told: list[int] = []
-    new = faces.import_account(url_of(other_server), path, email, PASSWORD, progress=lambda done, _: told.append(done))
+    new = clients.import_account(
+        url_of(other_server), path, email, PASSWORD, progress=lambda done, _: told.append(done)
+    )
     kdf = other_server.connect().post("/auth/email/prelogin", json={"email": email}).json()["kdf"]
     assert kdf["salt"] != lines(path)[0]["kdf"]["salt"]
     assert {times * path.stat().st_size for times in (1, 2, 3)} <= set(told)
     with pytest.raises(Tampered, match="the server that the file was exported from"):
-        faces.import_account(faces.url, path, email, PASSWORD)
+        clients.import_account(clients.url, path, email, PASSWORD)
     with pytest.raises(Locked):
-        faces.with_token(new.vault("open").token("agent"), url_of(other_server)).export_account(path)
+        clients.with_token(new.vault("open").token("agent"), url_of(other_server)).export_account(path)
 
 
 def test_a_file_that_was_altered_is_refused(
-    faces: TypeScriptFaces,
-    moving: tuple[Client, str, Path],  # noqa: F811
-    other_server: Server,  # noqa: F811
+    clients: TypeScriptClientFactory,
+    moving: tuple[Client, str, Path],
+    other_server: Server,
     tmp_path: Path,
 ) -> None:
     """The table of the Python client: the same refusals, nothing is sent, and no error shows the password."""
@@ -93,25 +94,25 @@ def test_a_file_that_was_altered_is_refused(
         print(fault)  # noqa: T201 - the last one is the one that failed
         spoilt = write(tmp_path / "altered", change(lines(path)[:-1]))
         with pytest.raises(error) as refused:
-            faces.import_account(url_of(other_server), spoilt, email, PASSWORD)
+            clients.import_account(url_of(other_server), spoilt, email, PASSWORD)
         assert PASSWORD not in str(refused.value.args)
     with pytest.raises(Tampered):
-        faces.import_account(url_of(other_server), forged(client, path, tmp_path / "forged"), email, PASSWORD)
-    with Client(faces.url) as other:
+        clients.import_account(url_of(other_server), forged(client, path, tmp_path / "forged"), email, PASSWORD)
+    with Client(clients.url) as other:
         furnish(other)
         other.export_account(tmp_path / "other")
     for file in mixed(path, tmp_path / "other", tmp_path / "mixed"):
         with pytest.raises((Tampered, RolledBack, InvalidCredentials)):
-            faces.import_account(url_of(other_server), file, email, PASSWORD)
+            clients.import_account(url_of(other_server), file, email, PASSWORD)
     for who, secret in ((email, "not the right password"), (unique_email(), PASSWORD)):
         with pytest.raises(InvalidCredentials, match="do not open the account in the file"):
-            faces.import_account(url_of(other_server), path, who, secret)
+            clients.import_account(url_of(other_server), path, who, secret)
     assert not is_registered(other_server, email)
 
 
 def test_a_file_that_was_damaged_is_refused(
-    faces: TypeScriptFaces,
-    moving: tuple[Client, str, Path],  # noqa: F811
+    clients: TypeScriptClientFactory,
+    moving: tuple[Client, str, Path],
     tmp_path: Path,
 ) -> None:
     """Cut off, lengthened, of another kind, or with a byte changed: what it is. Nothing is sent: there is no server."""
@@ -137,12 +138,12 @@ def test_a_file_that_was_damaged_is_refused(
     for raw, said in told.items():
         (tmp_path / "other").write_bytes(raw)
         with pytest.raises(Invalid) as raised:
-            faces.import_account("http://127.0.0.1:9", tmp_path / "other", email, PASSWORD)
+            clients.import_account("http://127.0.0.1:9", tmp_path / "other", email, PASSWORD)
         assert said in str(raised.value), said
     for at in (50, len(whole) // 4, len(whole) // 2, len(whole) - 400):
         (tmp_path / "other").write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
         with pytest.raises((Invalid, Tampered, InvalidCredentials)):
-            faces.import_account("http://127.0.0.1:9", tmp_path / "other", email, PASSWORD)
+            clients.import_account("http://127.0.0.1:9", tmp_path / "other", email, PASSWORD)
 
 
 def _edited(rows: list[Any], kind: str, **fields: Any) -> list[Any]:
@@ -196,8 +197,8 @@ BAD_LINES: dict[str, Change] = {
 
 
 def test_a_line_that_breaks_a_rule_is_refused(
-    faces: TypeScriptFaces,
-    moving: tuple[Client, str, Path],  # noqa: F811
+    clients: TypeScriptClientFactory,
+    moving: tuple[Client, str, Path],
     tmp_path: Path,
 ) -> None:
     """By both clients, with the same error; their sentences name the same line and the same field."""
@@ -206,7 +207,7 @@ def test_a_line_that_breaks_a_rule_is_refused(
         print(fault)  # noqa: T201 - the last one is the one that failed
         spoilt = write(tmp_path / "spoilt", change(lines(path)[:-1]))
         raised: list[Any] = []
-        for importing in (Client.import_account, faces.import_account):
+        for importing in (Client.import_account, clients.import_account):
             with pytest.raises(Invalid) as refused:
                 importing("http://127.0.0.1:9", spoilt, email, PASSWORD)
             raised.append(refused.value.details or {})
@@ -216,9 +217,9 @@ def test_a_line_that_breaks_a_rule_is_refused(
 
 
 def test_a_file_comes_in_once(
-    faces: TypeScriptFaces,
-    moving: tuple[Client, str, Path],  # noqa: F811
-    other_server: Server,  # noqa: F811
+    clients: TypeScriptClientFactory,
+    moving: tuple[Client, str, Path],
+    other_server: Server,
     tmp_path: Path,
 ) -> None:
     """Again, it changes nothing; after the account was used, and where another has the email, it is refused.
@@ -228,22 +229,22 @@ def test_a_file_comes_in_once(
     client, email, path = moving
     url = url_of(other_server)
     for _ in range(2):
-        new = faces.import_account(url, path, email, PASSWORD)
+        new = clients.import_account(url, path, email, PASSWORD)
     assert contents(new) == contents(client)
     new.vault("private").collection("notes").create("used")
     with pytest.raises(AccountNotEmpty, match="has been changed there since"):
-        faces.import_account(url, path, email, PASSWORD)
+        clients.import_account(url, path, email, PASSWORD)
     new.vault("another", create=True)
     with pytest.raises(AccountNotEmpty, match="has been changed there since"):
-        faces.import_account(url, path, email, PASSWORD)
+        clients.import_account(url, path, email, PASSWORD)
     new.delete_account(PASSWORD)
     with Client(url) as other:
         other.register(email, PASSWORD)
         with pytest.raises(EmailAlreadyExists, match="another account with this email"):
-            faces.import_account(url, path, email, PASSWORD)
+            clients.import_account(url, path, email, PASSWORD)
         other.change_password(PASSWORD, "another battery staple")
         with pytest.raises(EmailAlreadyExists, match="another account with this email"):
-            faces.import_account(url, path, email, PASSWORD)
+            clients.import_account(url, path, email, PASSWORD)
         other.delete_account("another battery staple")
     client.vault("private").collection("notes").create("written later")
     client.export_account(tmp_path / "later")
@@ -251,12 +252,12 @@ def test_a_file_comes_in_once(
     try:
         liar.lie = _cut_upload
         with pytest.raises(Refusal):
-            faces.import_account(liar.url, path, email, PASSWORD, retries=0)
+            clients.import_account(liar.url, path, email, PASSWORD, retries=0)
         with pytest.raises(ImportUnfinished, match="unfinished import of another file"):
-            faces.import_account(url, tmp_path / "later", email, PASSWORD)
+            clients.import_account(url, tmp_path / "later", email, PASSWORD)
     finally:
         liar.close()
-    restarted = faces.import_account(url, tmp_path / "later", email, PASSWORD, restart=True)
+    restarted = clients.import_account(url, tmp_path / "later", email, PASSWORD, restart=True)
     assert contents(restarted) == contents(client)
 
 
@@ -279,7 +280,7 @@ def _lie(change: Change, cut: int | None = None) -> Callable[[Talk], None]:
 
 
 @pytest.fixture
-def liar(other_server: Server) -> Iterator[Liar]:  # noqa: F811
+def liar(other_server: Server) -> Iterator[Liar]:
     """A liar before the new server."""
     made = Liar(other_server.port)
     yield made
@@ -287,8 +288,8 @@ def liar(other_server: Server) -> Iterator[Liar]:  # noqa: F811
 
 
 def test_a_new_server_that_did_not_keep_all_is_found_out(
-    faces: TypeScriptFaces,
-    moving: tuple[Client, str, Path],  # noqa: F811
+    clients: TypeScriptClientFactory,
+    moving: tuple[Client, str, Path],
     liar: Liar,
 ) -> None:
     """Whatever the new server lacks or shows otherwise, the move does not say that it is done; with it, it does."""
@@ -297,21 +298,23 @@ def test_a_new_server_that_did_not_keep_all_is_found_out(
         print(fault)  # noqa: T201 - the last one is the one that failed
         liar.lie = _lie(change)
         with pytest.raises(error):
-            faces.import_account(liar.url, path, email, PASSWORD)
+            clients.import_account(liar.url, path, email, PASSWORD)
     liar.lie = _lie(lambda rows: rows, cut=5_000)
     with pytest.raises((Invalid, Unavailable)):
-        faces.import_account(liar.url, path, email, PASSWORD)
+        clients.import_account(liar.url, path, email, PASSWORD)
     liar.lie = _lie(NOT_KEPT["a version less"][0])
-    assert contents(faces.import_account(liar.url, path, email, PASSWORD, allow_less_history=True)) == contents(client)
+    assert contents(clients.import_account(liar.url, path, email, PASSWORD, allow_less_history=True)) == contents(
+        client
+    )
     liar.lie = None
-    assert contents(faces.import_account(liar.url, path, email, PASSWORD)) == contents(client)
+    assert contents(clients.import_account(liar.url, path, email, PASSWORD)) == contents(client)
 
 
-def test_an_export_that_lies_is_refused(faces: TypeScriptFaces, server: Server) -> None:
+def test_an_export_that_lies_is_refused(clients: TypeScriptClientFactory, server: Server) -> None:
     """What is older than this device has seen, altered, left out or cut off; without the lie there is a file."""
     liar = Liar(server.port)
     try:
-        told = faces.client(liar.url)
+        told = clients.client(liar.url)
         furnish(told)
         contents(told)
         for fault, (change, error) in SEEN_NEWER.items():
@@ -329,18 +332,18 @@ def test_an_export_that_lies_is_refused(faces: TypeScriptFaces, server: Server) 
 
 
 def test_a_server_that_is_closed_or_keeps_less_is_told(
-    faces: TypeScriptFaces,
-    moving: tuple[Client, str, Path],  # noqa: F811
-    lone: Server,
+    clients: TypeScriptClientFactory,
+    moving: tuple[Client, str, Path],
+    own_server: Server,
 ) -> None:
     """It asks for an invitation; that history was left out is an error until the caller accepts it."""
     client, email, path = moving
-    lone.settings |= {"SIGNUPS": "closed", "HISTORY_VERSIONS": "1"}
-    url = url_of(lone.start())
+    own_server.settings |= {"SIGNUPS": "closed", "HISTORY_VERSIONS": "1"}
+    url = url_of(own_server.start())
     with pytest.raises(SignupsClosed):
-        faces.import_account(url, path, email, PASSWORD)
+        clients.import_account(url, path, email, PASSWORD)
     with pytest.raises(HistoryLeftOut) as told:
-        faces.import_account(url, path, email, PASSWORD, invitation=invite(lone))
+        clients.import_account(url, path, email, PASSWORD, invitation=invite(own_server))
     assert (told.value.details or {})["leftOut"] > 0
-    new = faces.import_account(url, path, email, PASSWORD, allow_less_history=True)
+    new = clients.import_account(url, path, email, PASSWORD, allow_less_history=True)
     assert contents(new) == contents(client)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.client.both_clients import unique_email
 from tests.contract.harness import Server
 from tests.kit.clients.javascript import PACKAGE, package, run
+from tests.kit.people.credentials import unique_email
 
 FIVE_LINES = """
 import { Client, Invalid } from "@strongroom/client";

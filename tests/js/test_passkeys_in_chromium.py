@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.client.both_clients import PASSWORD, unique_email
-from tests.client.test_passkeys_in_chromium import AUTHENTICATOR
 from tests.contract.harness import Server
+from tests.kit.browsers.authenticator import AUTHENTICATOR
 from tests.kit.browsers.chromium import private_window
 from tests.kit.clients.javascript import served
 from tests.kit.network.ports import free_port
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 BEGIN = """(async () => {
   const it = await import("%(pages)s/browser.page.js");

@@ -11,25 +11,25 @@ import pytest
 
 from strongroom.client import ReadOnlyReplica
 from strongroom.errors import Invalid
-from tests.client.both_clients import PASSWORD
-from tests.client.devices import Devices
-from tests.js.typescript_devices import MixedCrew, Nodes, TypeScriptDevice
+from tests.kit.clients.devices import Devices
 from tests.kit.clients.javascript import run_test
+from tests.kit.clients.typescript_devices import MixedCrew, Nodes, TypeScriptDevice
+from tests.kit.people.credentials import PASSWORD
 from tests.kit.samples import some
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.servers.restartable_server import RestartableServer
 
 
 @pytest.fixture
 def devices(nodes: Nodes, tmp_path: Path) -> Iterator[Devices]:
     """A TypeScript device, `here`, and a Python one, in step."""
-    place = RestartableServer(str(tmp_path / "vault.db"))
-    crew = MixedCrew(place, 2, nodes, lambda number: number == 0)
-    made = Devices(place, tmp_path, crew)
+    server = RestartableServer(str(tmp_path / "vault.db"))
+    crew = MixedCrew(server, 2, nodes, lambda number: number == 0)
+    made = Devices(server, tmp_path, crew)
     yield made
     with contextlib.suppress(AssertionError):  # its process may have been killed
         made.close()
     crew.close()
-    place.close()
+    server.close()
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client
-from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.js.browser_files import assert_not_on_disk
 from tests.js.tab import Tab
-from tests.js.test_saved_sessions import assert_not_on_disk
 from tests.kit.browsers.chromium import Page, chromium, private_window
 from tests.kit.clients.javascript import served
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.samples import SEED, rounds
 from tests.kit.waiting import until
 
@@ -254,15 +254,15 @@ def test_a_tab_that_is_killed_loses_nothing(server: Server, browser: tuple[Page,
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told", "not told"])
-def test_a_tab_follows_one_that_has_met_a_restore(lone: Server, browser: tuple[Page, str], *, told: bool) -> None:
+def test_a_tab_follows_one_that_has_met_a_restore(own_server: Server, browser: tuple[Page, str], *, told: bool) -> None:
     """One tab compares everything with a restored server: the client of the other goes on with it, without a reload.
 
     Where tabs cannot be told, it does so with its next sync; so does a session that was saved before the restore.
     """
     page, url = browser
-    lone.start()
-    lone.settings["PORT"] = str(lone.port)  # after a restart too
-    email, address, vault = unique_email(), f"http://localhost:{lone.port}", lone.home / "vault.db"
+    own_server.start()
+    own_server.settings["PORT"] = str(own_server.port)  # after a restart too
+    email, address, vault = unique_email(), f"http://localhost:{own_server.port}", own_server.home / "vault.db"
     one, other = Tab(page, url, "replica"), Tab(page, url, "replica")
     one.call("begin", address, email, PASSWORD, "new")
     one.call("write", "1 in the backup")
@@ -270,19 +270,19 @@ def test_a_tab_follows_one_that_has_met_a_restore(lone: Server, browser: tuple[P
     if not told:
         other.run("delete globalThis.BroadcastChannel")
     other.call("begin", address, email, PASSWORD, "")
-    assert lone.end() == 0
-    shutil.copy(vault, lone.home / "backup")
-    lone.start()
+    assert own_server.end() == 0
+    shutil.copy(vault, own_server.home / "backup")
+    own_server.start()
     one.call("write", "2 after it")
     one.call("sync")
     both = ["1 in the backup", "2 after it"]
     assert other.call("online") == both
     other.call("save")
-    assert lone.end() == 0
-    shutil.copy(lone.home / "backup", vault)
+    assert own_server.end() == 0
+    shutil.copy(own_server.home / "backup", vault)
     with contextlib.closing(sqlite3.connect(vault)) as database, database:
         database.execute("DELETE FROM lineage")  # as a restore does
-    lone.start()
+    own_server.start()
     assert other.call("online") == "RolledBack"
     assert one.call("sync")[1] == 0
     if not told:

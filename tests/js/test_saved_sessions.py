@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.client.both_clients import PASSWORD, unique_email
 from tests.contract.harness import Server
+from tests.js.browser_files import assert_not_on_disk
 from tests.kit.browsers.chromium import Page, chromium
 from tests.kit.clients.javascript import run_test, served
+from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.live_server import live_server
 
 
 @pytest.fixture(scope="session")
 def short_lived(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     """A server whose access tokens live for four seconds."""
-    running = Server(tmp_path_factory.mktemp("short"), JWT_ACCESS_EXPIRY="4s")
-    try:
-        yield running.start()
-        assert running.end() == 0
-        assert "Traceback" not in running.log()
-    finally:
-        running.abandon()
+    with live_server(tmp_path_factory.mktemp("short"), JWT_ACCESS_EXPIRY="4s") as running:
+        yield running
 
 
 def test_in_a_file(short_lived: Server) -> None:
@@ -118,11 +114,3 @@ def test_in_a_browser(tmp_path: Path, short_lived: Server) -> None:
             page.open(f"{pages}/empty.html")
             assert page.run(RESUME % told) == ["remember the milk"]
             assert page.run(LOGOUT % told) == "Locked"
-
-
-def assert_not_on_disk(folder: Path, secrets: list[str]) -> None:
-    """No file of a browser's profile holds one of these, in UTF-8 or in UTF-16."""
-    spelled = [secret.encode(kind) for secret in secrets for kind in ("utf-8", "utf-16-le")]
-    pattern = re.compile(b"|".join(map(re.escape, spelled)))
-    found = [path for path in folder.rglob("*") if path.is_file() and pattern.search(path.read_bytes())]
-    assert found == []

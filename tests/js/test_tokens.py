@@ -6,21 +6,14 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Locked
-from tests.client.test_tokens_live import (  # noqa: F401
-    test_a_revoked_token_is_dead,
-    test_a_token_may_do_what_it_was_allowed,
-    test_a_token_of_a_collection,
-    test_a_token_of_a_vault,
-    test_a_token_with_a_slip_is_noticed,
-)
-from tests.js.typescript_client import TypeScriptFaces
+from tests.kit.clients.typescript import TypeScriptClientFactory
 
 
-def test_a_token_of_a_collection_leads_nowhere_else(faces: TypeScriptFaces) -> None:
+def test_a_token_of_a_collection_leads_nowhere_else(clients: TypeScriptClientFactory) -> None:
     """Neither the server nor the client lets it out."""
-    vault = faces.person().vault("v", create=True)
+    vault = clients.person().vault("v", create=True)
     secret = vault.collection("secrets").create("not for agents")
-    agent = faces.with_token(vault.collection("notes").token("agent"))
+    agent = clients.with_token(vault.collection("notes").token("agent"))
     for attempt in (
         lambda: agent.vault("v"),
         agent.vault,

@@ -18,7 +18,7 @@ from strongroom.store.sqlite import combined_writes as on_sqlite
 from tests.conftest import Clock
 from tests.store import test_combined_accounts as tests_of_accounts
 from tests.store import test_combined_writes as tests
-from tests.sync.test_planted import PAGE
+from tests.sync.examples import PAGE
 
 
 class Change(NamedTuple):

@@ -12,6 +12,8 @@ from collections.abc import Callable, Coroutine, Iterable
 from functools import wraps
 from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar
 
+from tests.kit.servers.reply import Reply
+
 P = ParamSpec("P")
 R = TypeVar("R")
 Json = dict[str, Any]
@@ -21,18 +23,6 @@ _nonces = itertools.count(1)
 
 class Lost(Exception):  # noqa: N818 - what happens to a network
     """No answer came: the request may have been done, or not."""
-
-
-class Reply(NamedTuple):
-    """What came back."""
-
-    status: int
-    body: Json
-
-    @property
-    def code(self) -> str:
-        """The word of a refusal; empty where there is none."""
-        return str(self.body["error"]["code"]) if self.status >= 400 else ""
 
 
 class Op(NamedTuple):
@@ -187,12 +177,12 @@ class Following:
 
 
 def _watched(
-    step: Callable[Concatenate[Device, P], Coroutine[Any, Any, R]],
-) -> Callable[Concatenate[Device, P], Coroutine[Any, Any, R]]:
+    step: Callable[Concatenate[ReferenceDevice, P], Coroutine[Any, Any, R]],
+) -> Callable[Concatenate[ReferenceDevice, P], Coroutine[Any, Any, R]]:
     """A step after which, if its connection is lost, the device looks first whether the server is the same."""
 
     @wraps(step)
-    async def watched(device: Device, /, *args: P.args, **keywords: P.kwargs) -> R:
+    async def watched(device: ReferenceDevice, /, *args: P.args, **keywords: P.kwargs) -> R:
         try:
             return await step(device, *args, **keywords)
         except Lost:
@@ -202,7 +192,7 @@ def _watched(
     return watched
 
 
-class Device:
+class ReferenceDevice:
     """One device of the account. It follows all documents of its vaults, or those of one collection."""
 
     def __init__(
@@ -351,7 +341,7 @@ class Device:
             following.begun, following.page, following.since = 0, None, 0
 
     def __repr__(self) -> str:
-        return f"Device({self.name!r}, {self.collection!r})"
+        return f"ReferenceDevice({self.name!r}, {self.collection!r})"
 
     def shown(self) -> dict[str, Marks]:
         """The documents that the user sees."""

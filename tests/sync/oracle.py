@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.conftest import Clock
+from tests.kit.servers.restartable_server import HISTORY_DAYS, HISTORY_VERSIONS, TRASH_DAYS
 from tests.sync.device import Json, Op, purged
 
-HISTORY_VERSIONS, HISTORY_DAYS, TRASH_DAYS = 3, 4, 2
 DAY = 86_400_000
 State = tuple[int, dict[str, Json], dict[str, list[Json]]]
 

@@ -13,7 +13,7 @@ from strongroom.errors import Refusal, UidTaken
 from strongroom.model import Document, Expected
 from strongroom.server.routes import documents as routes
 from strongroom.store.statement import Sql
-from tests.sync.device import Device, Entry
+from tests.sync.device import Entry, ReferenceDevice
 
 Plant = Callable[[pytest.MonkeyPatch], None]
 
@@ -75,7 +75,7 @@ def next_too_far(last: int, *, more: bool, synced: bool) -> bytes:
     return _tail(last + 1, more=more, synced=synced)
 
 
-async def from_the_last_page(device: Device, vault: str, limit: int | None) -> bool:
+async def from_the_last_page(device: ReferenceDevice, vault: str, limit: int | None) -> bool:
     """Follow from the end of the first download, not from its beginning."""
     following = device.vaults[vault]
     first = following.since is None
@@ -92,7 +92,7 @@ def forgets_what_was_sent(entry: Entry, current: Any) -> None:
     entry.sent, entry.doubt, entry.base = None, False, current
 
 
-_run_batch, _tail, _pull = batches.run, routes._tail, Device.pull
+_run_batch, _tail, _pull = batches.run, routes._tail, ReferenceDevice.pull
 _NEXT = "CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :timestamps END"
 
 FAULTS: dict[str, Plant] = {
@@ -113,9 +113,9 @@ FAULTS: dict[str, Plant] = {
         store.documents, "_PURGE", "SET data = ''", "SET updated_at = -updated_at, data = ''"
     ),
     "the trash keeps its history": respelled(store.versions, "_DROP_OF", "AND uid = :uid", "AND uid = :uid AND 0 = 1"),
-    "a device follows from the end of its first download": replaced(Device, "pull", from_the_last_page),
+    "a device follows from the end of its first download": replaced(ReferenceDevice, "pull", from_the_last_page),
     "a device forgets what it sent": replaced(Entry, "resolve", forgets_what_was_sent),
-    "a device does not look at the epoch": replaced(Device, "_reconcile", lambda _device: None),
+    "a device does not look at the epoch": replaced(ReferenceDevice, "_reconcile", lambda _device: None),
 }
 # Rarely met: for these, many examples are played.
 AT_LENGTH = {name for name in FAULTS if name.startswith(("a device", "the trash", "history"))}

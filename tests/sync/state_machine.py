@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from tests.conftest import START
-from tests.sync.device import Device, Lost, Marks, opened
+from tests.kit.servers.restartable_server import RestartableServer
+from tests.sync.device import Lost, Marks, ReferenceDevice, opened
 from tests.sync.oracle import DAY, Oracle, State
-from tests.sync.restartable_server import RestartableServer, Wire
+from tests.sync.wire import Wire
 
 COLLECTIONS = ("a", "b")
 HOUR = 3_600_000
@@ -24,12 +25,12 @@ limits = st.sampled_from([1, 2, 3, None])
 class Sync(RuleBasedStateMachine):
     """The devices of one account."""
 
-    place: RestartableServer
+    server: RestartableServer
 
     def __init__(self) -> None:
         super().__init__()
         self.numbers = itertools.count(1)
-        self.clock = self.place.clock
+        self.clock = self.server.clock
         self.clock.now = START
         self.oracle = Oracle(self.clock)
         self.said: dict[str, set[str]] = {}  # every mark that a user made, by document
@@ -39,10 +40,10 @@ class Sync(RuleBasedStateMachine):
     @initialize(kinds=st.lists(st.sampled_from([None, None, "a"]), min_size=2, max_size=4), old=st.integers(0, 6))
     def begin(self, kinds: list[str | None], old: int) -> None:
         """Register somebody with vaults and devices."""
-        self.wire = Wire(self.place, self.place.person(), self.oracle)
+        self.wire = Wire(self.server, self.server.person(), self.oracle)
         self.vaults = []
         for name in ("first", "second"):
-            made = self.place.ask("POST", "/vault", self.wire.bearer, {"name": name})
+            made = self.server.ask("POST", "/vault", self.wire.bearer, {"name": name})
             assert (made.status, made.body.get("updatedAt")) == (201, self.oracle.vault())
             self.vaults.append(made.body["uid"])
         self.devices = [self._device(f"{n}", kind) for n, kind in enumerate(kinds)]
@@ -55,7 +56,7 @@ class Sync(RuleBasedStateMachine):
         """Let a device take one step, under this fate."""
         self.wire.fate = fate
         try:
-            return self.place.runner.run(step)
+            return self.server.runner.run(step)
         except Lost:
             return None
         finally:
@@ -66,8 +67,8 @@ class Sync(RuleBasedStateMachine):
         for device in self.devices:
             device.sure = False
 
-    def _device(self, name: str, collection: str | None) -> Device:
-        return Device(name, self.wire, self.vaults, collection, self._moved)
+    def _device(self, name: str, collection: str | None) -> ReferenceDevice:
+        return ReferenceDevice(name, self.wire, self.vaults, collection, self._moved)
 
     def _moved(self, uid: str, marks: Marks) -> str:
         """What was said under one uid goes on under another."""
@@ -76,7 +77,7 @@ class Sync(RuleBasedStateMachine):
         self.said[new] = set(marks)
         return new
 
-    def _begun(self, device: Device, vault: str, collection: str) -> str:
+    def _begun(self, device: ReferenceDevice, vault: str, collection: str) -> str:
         number = next(self.numbers)  # every example uses these uids again, in another account: neither may notice
         uid, mark = f"00000000-0000-7000-8000-{number:012x}", f"m{number}"
         device.write(vault, device.collection or collection, uid, mark)
@@ -118,7 +119,7 @@ class Sync(RuleBasedStateMachine):
         self.unsaid.setdefault(uid, set()).update(device.delete(uid))
         self.push_if(device, uid, fate, online=online)
 
-    def push_if(self, device: Device, uid: str, fate: str, *, online: bool) -> None:
+    def push_if(self, device: ReferenceDevice, uid: str, fate: str, *, online: bool) -> None:
         """Push a change right away, or leave it in the queue."""
         if online and uid in device.busy:
             self.run(fate, device.push(uid))
@@ -170,7 +171,7 @@ class Sync(RuleBasedStateMachine):
     @rule(_none=st.none())  # the rule with the fewest arguments fills the simplest examples: not this
     def restart(self, _none: None) -> None:
         """The server is ended and started again."""
-        self.place.restart()
+        self.server.restart()
         self.break_off()
 
     @rule(by=st.sampled_from([1, 7, HOUR, DAY, -1, -HOUR, -DAY]))
@@ -182,7 +183,7 @@ class Sync(RuleBasedStateMachine):
     def throw_away(self, days: int) -> None:
         """Some days pass, and the server throws away what was kept for long enough."""
         self.clock.pass_(days * DAY)
-        self.place.throw_away()
+        self.server.throw_away()
         self.oracle.throw_away()
 
     @precondition(lambda self: self.oracle.documents)
@@ -238,7 +239,7 @@ class Sync(RuleBasedStateMachine):
             there = frozenset() if stored is None or stored["deletedAt"] is not None else opened(stored["data"])
             self._kept(uid, said, self.unsaid.get(uid, set()), there)
 
-    def _agrees(self, device: Device) -> None:
+    def _agrees(self, device: ReferenceDevice) -> None:
         """The device has what the server has, as far as it follows."""
         live = {
             uid: document
@@ -260,7 +261,7 @@ class Sync(RuleBasedStateMachine):
         self.settle()
         for vault in self.vaults:
             self._holds(vault)
-        me = self.place.ask("GET", "/auth/me", self.wire.bearer).body
+        me = self.server.ask("GET", "/auth/me", self.wire.bearer).body
         assert me["usage"] == self.oracle.usage(*self.vaults)
 
     def _holds(self, vault: str) -> None:
@@ -282,7 +283,7 @@ class Restored(Sync):
     @rule()
     def keep(self) -> None:
         """The operator makes a backup."""
-        self.place.backup()
+        self.server.backup()
         self.kept = self.oracle.state()
         self.break_off()
 
@@ -292,7 +293,7 @@ class Restored(Sync):
         """The operator restores it. What nobody holds any more is lost, and nothing else."""
         assert self.kept is not None
         self.restored = True
-        self.place.restore()
+        self.server.restore()
         self.oracle.go_back(self.kept)
         self.wire.late.clear()
         self.break_off()

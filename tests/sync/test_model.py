@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.kit.samples import LONG, TIMES
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.servers.restartable_server import RestartableServer
+from tests.sync.examples import examples
 from tests.sync.state_machine import Restored, Sync
-
-
-def examples(short: int, long: int) -> settings:
-    """How many, here and in `make soak`, where they are others each time, and SOAK_TIMES as many.
-
-    There a failure is shown as it was found. All examples share a server, and after a failure it is no longer as it
-    was: what is left when the example is made smaller may have nothing to do with the fault.
-    """
-    return settings(
-        max_examples=long * TIMES if LONG else short,
-        stateful_step_count=60 if LONG else 40,
-        derandomize=not LONG,
-        phases=[Phase.explicit, Phase.generate] if LONG else list(Phase),
-        database=None,
-        suppress_health_check=list(HealthCheck),
-    )
 
 
 def play(machine: type[Sync], where: str, how: settings) -> None:
     """Play many examples on one database."""
-    place = RestartableServer(where)
+    server = RestartableServer(where)
     try:
-        run_state_machine_as_test(type("Here", (machine,), {"place": place}), settings=how)
+        run_state_machine_as_test(type("Here", (machine,), {"server": server}), settings=how)
     finally:
-        place.close()
+        server.close()
 
 
 def test_every_device_converges(where: str) -> None:

@@ -7,25 +7,14 @@ import io
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from tests.kit.faults.planted_faults import no_stale_names
 from tests.kit.samples import chosen
+from tests.kit.servers.restartable_server import RestartableServer
+from tests.sync.examples import PAGE, SETTINGS
 from tests.sync.planted import AFTER_A_RESTORE, AT_LENGTH, FAULTS
-from tests.sync.restartable_server import RestartableServer
 from tests.sync.state_machine import Restored, Sync
-
-PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
-SETTINGS = settings(
-    max_examples=1_000,
-    stateful_step_count=40,
-    derandomize=True,
-    database=None,
-    phases=[Phase.generate],
-    report_multiple_bugs=False,
-    suppress_health_check=list(HealthCheck),
-)
 
 
 @pytest.mark.parametrize(
@@ -33,15 +22,15 @@ SETTINGS = settings(
 )
 def test_a_planted_fault_is_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """A server, or a device, with one thing wrong does not pass."""
-    place = RestartableServer(str(tmp_path / "vault.db"))
-    machine = type("Here", (Restored if fault in AFTER_A_RESTORE else Sync,), {"place": place})
+    server = RestartableServer(str(tmp_path / "vault.db"))
+    machine = type("Here", (Restored if fault in AFTER_A_RESTORE else Sync,), {"server": server})
     FAULTS[fault](monkeypatch)
     try:
         with no_stale_names(), pytest.raises(AssertionError) as caught, contextlib.redirect_stdout(io.StringIO()):
             run_state_machine_as_test(machine, settings=SETTINGS)
     finally:
         monkeypatch.undo()
-        place.close()
+        server.close()
     print(f"{fault}: {type(caught.value).__name__} {str(caught.value)[:200]}")  # noqa: T201
 
 

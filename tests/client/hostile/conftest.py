@@ -1,4 +1,4 @@
-"""Ada and Mallory on a live server, and a liar before it."""
+"""Python clients that talk to a liar."""
 
 from __future__ import annotations
 
@@ -7,32 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.client.both_clients import Faces
-from tests.client.conftest import shared_in
+from tests.client.hostile.fixtures import liar, people  # noqa: F401
 from tests.client.hostile.lying_proxy import Liar
-from tests.client.hostile.scenario import People
-from tests.contract.harness import Server
-
-
-@pytest.fixture(scope=shared_in)
-def people(server: Server) -> Iterator[People]:
-    """Two accounts that all attacks share."""
-    made = People(server)
-    yield made
-    made.close()
+from tests.kit.clients.factory import PythonClientFactory
 
 
 @pytest.fixture
-def liar(server: Server) -> Iterator[Liar]:
-    """A proxy that has nothing to lie about yet."""
-    made = Liar(server.port)
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def hostile(liar: Liar, request: pytest.FixtureRequest) -> Iterator[Faces]:
+def hostile(liar: Liar, request: pytest.FixtureRequest) -> Iterator[PythonClientFactory]:  # noqa: F811
     """Makes clients that talk to the liar: of one kind for this half of the tests, of the other for that."""
-    made = Faces(("blocking", "awaiting")[zlib.crc32(request.node.name.encode()) % 2], liar.url)
+    made = PythonClientFactory(("blocking", "awaiting")[zlib.crc32(request.node.name.encode()) % 2], liar.url)
     yield made
     made.close()

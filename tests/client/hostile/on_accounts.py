@@ -13,10 +13,10 @@ from strongroom.client.format import keyring
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.primitives import random
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, KeyringNotFound
-from tests.client.both_clients import PASSWORD
 from tests.client.hostile.attack import RolledBack, Tampered, WeakParameters, attack
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.scenario import Row, Stage, about
+from tests.kit.people.credentials import PASSWORD
 
 PRELOGIN = ("POST", "/auth/email/prelogin")
 KEYRING = ("GET", "/auth/keyring")
@@ -243,12 +243,12 @@ attack(
 def unlocked(stage: Stage) -> Any:
     """A device that was unlocked without a server logs in with its first request."""
     path = stage.home / "unlocked"
-    before = stage.faces.client(stage.people.url)
+    before = stage.clients.client(stage.people.url)
     before.login(stage.people.email, PASSWORD)
     replica = before.open_replica(path)
     replica.sync()
     replica.close()
-    client = stage.faces.client(stage.liar.url, retries=1, patience=0.5)
+    client = stage.clients.client(stage.liar.url, retries=1, patience=0.5)
     client.unlock(path, PASSWORD)
     return client.vaults()
 

@@ -95,7 +95,7 @@ def said_to_be_stored(stage: Stage) -> Lie:
     return batch(stage, lambda talk: talk.say({"results": [row(one) for one in talk.asked["operations"]]}, 200))
 
 
-def refused(stage: Stage) -> Lie:
+def stored_after_a_refusal(stage: Stage) -> Lie:
     """Somebody was quicker, so that the server would refuse the batch."""
     theirs = stage.theirs()
     theirs.replace(theirs.get(stage.note.uid), f"{CANARY} of another device")
@@ -103,7 +103,7 @@ def refused(stage: Stage) -> Lie:
 
 
 attack("a batch that is said to be stored, and is not", said_to_be_stored, act=replace_and_read, client=RolledBack)
-attack("a refused batch that is said to be stored", refused, act=replace_and_read, client=Tampered)
+attack("a refused batch that is said to be stored", stored_after_a_refusal, act=replace_and_read, client=Tampered)
 
 
 def said_to_be_refused(stage: Stage) -> Lie:

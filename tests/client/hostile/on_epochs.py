@@ -17,13 +17,13 @@ from strongroom.client.errors import CredentialsRolledBack
 from strongroom.client.format import derive, keyring, seal
 from strongroom.client.format.encoding import short
 from strongroom.client.format.primitives import random
-from tests.client.both_clients import PASSWORD
 from tests.client.forged_keyrings import earlier
 from tests.client.hostile.attack import CANARY, CONFLICT, HARMLESS, REPEATED, RolledBack, Tampered, attack
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.on_accounts import KEYRING, PRELOGIN
 from tests.client.hostile.on_forks import newest
 from tests.client.hostile.scenario import Row, Stage, about, about_row, about_rows, about_vault, together, with_
+from tests.kit.people.credentials import PASSWORD
 
 _numbers = itertools.count(1)
 

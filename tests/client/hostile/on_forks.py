@@ -13,12 +13,12 @@ from strongroom.client.format.encoding import short, to_url
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import CollectionKeys
 from strongroom.client.format.primitives import random, sha256
-from tests.client.both_clients import PASSWORD
 from tests.client.forged_keyrings import after
 from tests.client.hostile.attack import CANARY, CONFLICT, GAP, Locked, RolledBack, Tampered, attack, read
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.on_accounts import BODY, KEYRING, SLOTS, login, reload, shown
 from tests.client.hostile.scenario import Row, Stage, about, about_row, about_vault, together, with_
+from tests.kit.people.credentials import PASSWORD
 
 both: dict[str, Any] = {"client": Tampered, "replica": Tampered}
 
@@ -434,7 +434,7 @@ attack("a directory with another key of a vault", next_ring(with_other_keys, *la
 
 def fresh_list(stage: Stage) -> Any:
     """A new device of the owner lists the vaults."""
-    client = stage.faces.client(stage.liar.url, retries=1, patience=0.5)
+    client = stage.clients.client(stage.liar.url, retries=1, patience=0.5)
     client.login(stage.people.email, PASSWORD)
     return client.vaults()
 

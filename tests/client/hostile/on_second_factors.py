@@ -7,10 +7,10 @@ from typing import Any
 from strongroom.client import Refusal
 from strongroom.client.operations.factors import MOST_ASKED
 from strongroom.errors import InvalidCredentials, InvalidSecondFactor, InvalidTicket, SecondFactorRequired
-from tests.client.both_clients import PASSWORD
 from tests.client.hostile.attack import Broken, Tampered, attack
 from tests.client.hostile.lying_proxy import Talk
 from tests.client.hostile.scenario import Stage, about, together
+from tests.kit.people.credentials import PASSWORD
 
 LOGIN = ("POST", "/auth/email/login")
 SECOND = ("POST", "/auth/email/login/second")
@@ -34,7 +34,7 @@ def login_with_codes(stage: Stage) -> None:
         return f"{len(asked):06}"
 
     try:
-        stage.faces.client(stage.liar.url, retries=0).login(stage.people.email, PASSWORD, code=ask)
+        stage.clients.client(stage.liar.url, retries=0).login(stage.people.email, PASSWORD, code=ask)
     finally:
         if len(asked) > MOST_ASKED or any("ticket" in (one.details or {}) for one in asked):
             raise Broken(f"a person was asked {len(asked)} times, or shown a ticket")

@@ -134,7 +134,7 @@ attack(
 def agent(stage: Stage) -> Any:
     """An agent with a token of the vault asks for a collection by its name."""
     token = stage.owner.vault(stage.vault.name).token("agent")
-    client = stage.faces.with_token(token, stage.liar.url)
+    client = stage.clients.with_token(token, stage.liar.url)
     return list(client.vault().collection(f"{CANARY} notes"))
 
 

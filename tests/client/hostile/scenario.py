@@ -20,9 +20,10 @@ from strongroom.client.operations.core import Core
 from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document
 from strongroom.client.operations.vaults import OpenVault
-from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.hostile.lying_proxy import Liar, Lie, Talk
 from tests.contract.harness import Server
+from tests.kit.clients.factory import PythonClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 CANARY = "KANARIENVOGEL"
 MALLORYS = "the password of Mallory"
@@ -73,9 +74,9 @@ def core_of(client: Any) -> Core:
     return core
 
 
-def twin(faces: Faces, url: str, model: Client) -> Any:
+def twin(clients: PythonClientFactory, url: str, model: Client) -> Any:
     """Another device of somebody who has logged in there a moment ago: it has the keys, and has seen the keyring."""
-    made = faces.client(url, retries=1, patience=0.5, timeout=20.0)
+    made = clients.client(url, retries=1, patience=0.5, timeout=20.0)
     core, source = core_of(made), model._core
     assert source.ring is not None
     assert source.sealed is not None
@@ -125,15 +126,22 @@ class Stage:
     """
 
     def __init__(
-        self, faces: Faces, liar: Liar, people: People, home: Path, *, fresh: bool = False, shared: bool = False
+        self,
+        clients: PythonClientFactory,
+        liar: Liar,
+        people: People,
+        home: Path,
+        *,
+        fresh: bool = False,
+        shared: bool = False,
     ) -> None:
-        self.faces = faces
+        self.clients = clients
         self.liar = liar
         self.people = people
         self.home = home
         people.stay()
-        self.victim = twin(faces, liar.url, people.ada)
-        self._direct = Faces("blocking", people.url)
+        self.victim = twin(clients, liar.url, people.ada)
+        self._direct = PythonClientFactory("blocking", people.url)
         self.owner = twin(self._direct, people.url, people.ada)
         self.replica: Any = None
         self.thieves: list[Liar] = []
@@ -179,7 +187,7 @@ class Stage:
         """Be the device that has furnished this room, as it was then."""
         self._room = room
         _copied(room.core, self.core)
-        self.vault, self.second = (self.faces.reopened(self.victim, opened) for opened in room.vaults)
+        self.vault, self.second = (self.clients.reopened(self.victim, opened) for opened in room.vaults)
         self.notes, self.tasks = self.vault.collection(f"{CANARY} notes"), self.vault.collection(f"{CANARY} tasks")
         for name in FURNITURE:
             setattr(self, name, getattr(room, name))
@@ -258,7 +266,7 @@ class Stage:
 
     def login(self) -> None:
         """A new device of the owner logs in through the liar."""
-        client = self.faces.client(self.liar.url, retries=1, patience=0.5)
+        client = self.clients.client(self.liar.url, retries=1, patience=0.5)
         client.login(self.people.email, PASSWORD)
 
     def lies(self, lie: Lie) -> None:

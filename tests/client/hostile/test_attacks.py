@@ -11,36 +11,20 @@ from strongroom import errors
 from strongroom.client import errors as client_errors
 from strongroom.client import keep_mine
 from strongroom.errors import Refusal
-from tests.client.both_clients import Faces
-from tests.client.hostile import (
-    on_accounts,
-    on_batches,
-    on_documents,
-    on_epochs,
-    on_forks,
-    on_history,
-    on_lists,
-    on_second_factors,
-    on_transport,
-    on_vaults,
-    on_writes,
-)
 from tests.client.hostile.attack import ATTACKS, CONFLICT, GAP, HARMLESS, NONE, REPEATED, play
+from tests.client.hostile.chapters import PAGE
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.hostile.scenario import People, Stage, about_row, about_vault, with_
+from tests.kit.clients.factory import PythonClientFactory
 
-CHAPTERS = (
-    *(on_accounts, on_documents, on_writes, on_batches, on_vaults, on_transport, on_forks, on_epochs, on_history),
-    on_second_factors,
-    on_lists,
-)
-PAGE = Path(__file__).parents[3] / "docs" / "testing.md"
 ON_CLIENT = [made.name for made in ATTACKS.values() if made.client != NONE]
 ON_REPLICA = [made.name for made in ATTACKS.values() if made.replica != NONE]
 
 
 @pytest.mark.parametrize("name", ON_CLIENT)
-def test_a_client_sees_through_it(hostile: Faces, liar: Liar, people: People, tmp_path: Path, name: str) -> None:
+def test_a_client_sees_through_it(
+    hostile: PythonClientFactory, liar: Liar, people: People, tmp_path: Path, name: str
+) -> None:
     """Client and AsyncClient, in turn."""
     stage = Stage(hostile, liar, people, tmp_path, shared=True)
     try:
@@ -50,7 +34,9 @@ def test_a_client_sees_through_it(hostile: Faces, liar: Liar, people: People, tm
 
 
 @pytest.mark.parametrize("name", ON_REPLICA)
-def test_a_replica_sees_through_it(hostile: Faces, liar: Liar, people: People, tmp_path: Path, name: str) -> None:
+def test_a_replica_sees_through_it(
+    hostile: PythonClientFactory, liar: Liar, people: People, tmp_path: Path, name: str
+) -> None:
     """The replica's file is as it was before."""
     stage = Stage(hostile, liar, people, tmp_path, fresh=ATTACKS[name].fresh, shared=True)
     try:
@@ -61,7 +47,7 @@ def test_a_replica_sees_through_it(hostile: Faces, liar: Liar, people: People, t
 
 @pytest.mark.parametrize("left_out", [False, True])
 def test_a_false_epoch_wipes_nothing(
-    hostile: Faces,
+    hostile: PythonClientFactory,
     liar: Liar,
     people: People,
     tmp_path: Path,

@@ -16,9 +16,9 @@ import pytest
 
 from strongroom.client import Client, keep_both
 from strongroom.errors import VaultNotFound
-from tests.client.both_clients import unique_email
 from tests.client.hostile.lying_proxy import Liar
 from tests.contract.harness import Server
+from tests.kit.people.credentials import unique_email
 
 PEOPLE = 3
 WANTED = 200
@@ -122,18 +122,18 @@ def everything(marks: Marks, client: Client, url: str, home: Path, number: int) 
     client.vault(names[2]).delete()
 
 
-def test_the_server_is_blind(lone: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_server_is_blind(own_server: Server, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """No byte that it was sent, no byte of its files and no line of its log, or of the client's, holds a mark."""
     caplog.set_level(logging.INFO)
     marks = Marks()
-    liar = Liar(lone.start().port)
+    liar = Liar(own_server.start().port)
     try:
         for number in range(PEOPLE):
             with Client(liar.url) as client:
                 everything(marks, client, liar.url, tmp_path, number)
-        places = files(lone)
-        assert lone.end() == 0
-        places["the log at the end"] = lone.log().encode()
+        places = files(own_server)
+        assert own_server.end() == 0
+        places["the log at the end"] = own_server.log().encode()
         places["what it was sent"] = liar.received
         places["the client's log"] = caplog.text.encode()
         for path in tmp_path.glob("replica-*"):

@@ -10,10 +10,11 @@ from strongroom.client import Tampered
 from strongroom.client.format import keyring, primitives
 from strongroom.client.format.derive import PasswordKeys
 from strongroom.client.format.keyring import Keyring
-from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.forged_keyrings import after
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import about, core_of
+from tests.kit.clients.factory import PythonClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
 def forged(leaked: Keyring, newest: Keyring) -> str:
@@ -28,7 +29,7 @@ def forged_below(leaked: Keyring, newest: Keyring) -> str:
 
 
 @pytest.mark.parametrize("forge", [forged, forged_below])
-def test_a_former_holder_makes_no_keyring(hostile: Faces, liar: Liar, forge: Callable[..., str]) -> None:
+def test_a_former_holder_makes_no_keyring(hostile: PythonClientFactory, liar: Liar, forge: Callable[..., str]) -> None:
     """The keys of before a rotation, and all that their keyring says, do not make a keyring that a password opens."""
     email = unique_email()
     owner = hostile.client(liar.url)
@@ -46,7 +47,7 @@ def test_a_former_holder_makes_no_keyring(hostile: Faces, liar: Liar, forge: Cal
         owner.login(email, "another password")
 
 
-def test_a_device_that_has_seen_a_rotation_takes_no_older_keys(hostile: Faces, liar: Liar) -> None:
+def test_a_device_that_has_seen_a_rotation_takes_no_older_keys(hostile: PythonClientFactory, liar: Liar) -> None:
     """Also where the password is the same, so that the slots of before still open."""
     email = unique_email()
     owner = hostile.client(liar.url)

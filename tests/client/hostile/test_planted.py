@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.both_clients import Faces
 from tests.client.hostile.attack import ATTACKS, Broken, play
+from tests.client.hostile.chapters import CHAPTERS, PAGE
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.planted import GUARDS
 from tests.client.hostile.scenario import People, Stage
-from tests.client.hostile.test_attacks import CHAPTERS, PAGE
+from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.samples import some
 
 CASES = [
@@ -24,7 +24,7 @@ CASES = [
 
 @pytest.mark.parametrize(("guard", "name", "on"), some("faults of a client against a server that lies", CASES))
 def test_without_a_guard_an_attack_succeeds(
-    hostile: Faces,
+    hostile: PythonClientFactory,
     liar: Liar,
     people: People,
     tmp_path: Path,

@@ -11,16 +11,17 @@ from strongroom.client import RolledBack, Tampered
 from strongroom.client.format import keyring
 from strongroom.client.format.primitives import sha256
 from strongroom.errors import InvalidCredentials
-from tests.client.both_clients import PASSWORD, Faces, unique_email
 from tests.client.forged_keyrings import after
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.on_accounts import KEYRING, LOGIN, PRELOGIN
 from tests.client.hostile.scenario import about, core_of, together
+from tests.kit.clients.factory import PythonClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 NEW = "another password"
 
 
-def pair(hostile: Faces, liar: Liar, direct: str) -> tuple[str, Any, Any]:
+def pair(hostile: PythonClientFactory, liar: Liar, direct: str) -> tuple[str, Any, Any]:
     """The honest device, and the one that is lied to."""
     email = unique_email()
     here, there = hostile.client(direct), hostile.client(liar.url)
@@ -43,7 +44,7 @@ def direct(people: Any) -> str:
 
 
 def test_a_device_keeps_no_keyring_that_no_password_opens(
-    hostile: Faces, liar: Liar, direct: str, tmp_path: Path
+    hostile: PythonClientFactory, liar: Liar, direct: str, tmp_path: Path
 ) -> None:
     """The password was changed elsewhere, and this session goes on; with the descriptor of before, nothing is kept."""
     _, here, there = pair(hostile, liar, direct)
@@ -66,7 +67,7 @@ def test_a_device_keeps_no_keyring_that_no_password_opens(
     hostile.client(liar.url).unlock(path, NEW)
 
 
-def test_a_recovery_key_that_was_replaced_opens_nothing(hostile: Faces, liar: Liar, direct: str) -> None:
+def test_a_recovery_key_that_was_replaced_opens_nothing(hostile: PythonClientFactory, liar: Liar, direct: str) -> None:
     """Not with the descriptor of before, not when any auth key is taken, not with the keyring of before as well."""
     email, here, there = pair(hostile, liar, direct)
     key = here.make_recovery_key(PASSWORD)
@@ -92,7 +93,9 @@ def test_a_recovery_key_that_was_replaced_opens_nothing(hostile: Faces, liar: Li
     assert not [sent for sent in liar.sent if sent.writes and sent.late]
 
 
-def test_a_replica_remembers_its_keyring_across_logins(hostile: Faces, liar: Liar, direct: str, tmp_path: Path) -> None:
+def test_a_replica_remembers_its_keyring_across_logins(
+    hostile: PythonClientFactory, liar: Liar, direct: str, tmp_path: Path
+) -> None:
     """A device that begins anew compares a newer keyring with the one in its replica, not with nothing."""
     email, here, there = pair(hostile, liar, direct)
     path = tmp_path / "replica"

@@ -7,6 +7,7 @@ of this one as well.
 
 from __future__ import annotations
 
+import atexit
 import base64
 import contextlib
 import itertools
@@ -18,6 +19,7 @@ import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple, Self
@@ -28,7 +30,7 @@ from strongroom.client import errors as client_errors
 from strongroom.client.errors import TypeMismatch, Unreachable
 from strongroom.client.replica import RefusedChange, Report, Resolution
 from strongroom.errors import Later, Refusal, UidTaken
-from tests.client.both_clients import PASSWORD, unique_email
+from tests.kit.clients.factory import ClientFactory
 from tests.kit.clients.javascript import bundles, started
 
 UNDEFINED = object()
@@ -387,14 +389,22 @@ class Tokens(NamedTuple):
         return self.access
 
 
-class TypeScriptFaces:
-    """Makes TypeScript clients, as `Faces` makes Python ones."""
+@cache
+def shared_node() -> Node:
+    """The process that all clients of a session of tests share."""
+    node = Node()
+    atexit.register(node.close)
+    return node
+
+
+class TypeScriptClientFactory(ClientFactory):
+    """Makes TypeScript clients; all live in one process."""
 
     kind = "typescript"
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.node = Node()
+        self.node = shared_node()
 
     def client(self, url: str | None = None, **options: Any) -> Any:
         """A client that nobody has logged in with."""
@@ -410,12 +420,5 @@ class TypeScriptFaces:
         spelled = {camel(name): value for name, value in options.items()}
         return self.node.ask("static", name="importAccount", args=(url, path, email, password, spelled))
 
-    def person(self, **options: Any) -> Any:
-        """A client of somebody new."""
-        client = self.client(**options)
-        client.register(unique_email(), PASSWORD)
-        return client
-
     def close(self) -> None:
-        """End everything."""
-        self.node.close()
+        """The process stays, for the clients of other tests."""

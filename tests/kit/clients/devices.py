@@ -7,20 +7,19 @@ from typing import Any
 
 from strongroom.client import Client, Document
 from strongroom.client.replica import ReplicaCollection
-from tests.client.both_clients import PASSWORD
-from tests.client.convergence import DAY, Crew
-from tests.client.unreliable_network import Device
-from tests.sync.oracle import TRASH_DAYS
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.clients.crew import DAY, Crew
+from tests.kit.network.unreliable_network import ReplicaDevice
+from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.restartable_server import TRASH_DAYS, RestartableServer
 
 
 class Devices:
     """Two devices of one account: `here` loses answers, `there` does not."""
 
-    def __init__(self, place: RestartableServer, home: Path, crew: Crew | None = None) -> None:
-        self.place = place
+    def __init__(self, server: RestartableServer, home: Path, crew: Crew | None = None) -> None:
+        self.server = server
         self.home = home
-        self.crew = crew = crew or Crew(place, 2)
+        self.crew = crew = crew or Crew(server, 2)
         crew.clients[0].vault("v", create=True)
         self.here, self.there = (crew.device(number, str(home / f"{number}")) for number in range(2))
         self.sync()
@@ -40,29 +39,29 @@ class Devices:
         client.login(self.crew.email, password)
         return client
 
-    def stored_keyring(self, device: Device | None = None) -> tuple[str, int, Any]:
+    def stored_keyring(self, device: ReplicaDevice | None = None) -> tuple[str, int, Any]:
         """The keyring, its version and the descriptor, as the server has them."""
         bearer = (device or self.here).client._core.session._access
-        told = self.place.ask("GET", "/auth/keyring", bearer).body
-        derivation = self.place.ask("POST", "/auth/email/prelogin", body={"email": self.crew.email}).body["kdf"]
+        told = self.server.ask("GET", "/auth/keyring", bearer).body
+        derivation = self.server.ask("POST", "/auth/email/prelogin", body={"email": self.crew.email}).body["kdf"]
         return told["keyring"], told["version"], derivation
 
     def stored_rows(self) -> dict[str, tuple[int, str]]:
         """Version and proof of every document of the vault, deleted ones included."""
         client, uid = self.here.client, self.here.client._core.keyring().vaults[0].uid
         path = f"/vaults/{uid}/documents?since=0&limit=1000"
-        told = self.place.ask("GET", path, client._core.session._access).body
+        told = self.server.ask("GET", path, client._core.session._access).body
         return {row["uid"]: (row["version"], row["hmac"]) for row in told["documents"]}
 
     def restored_without_loss(self) -> None:
         """Another epoch, and nothing else."""
-        self.place.backup()
-        self.place.restore()
+        self.server.backup()
+        self.server.restore()
 
-    def notes(self, device: Device) -> ReplicaCollection:
+    def notes(self, device: ReplicaDevice) -> ReplicaCollection:
         return device.replica.vault("v").collection("notes")
 
-    def get(self, device: Device, uid: str) -> Document:
+    def get(self, device: ReplicaDevice, uid: str) -> Document:
         return self.notes(device).get(uid, deleted=True)
 
     def unanswered(self, stored: str = "after") -> None:
@@ -85,8 +84,8 @@ class Devices:
         self.there.replica.sync()
 
     def empty_trash(self) -> None:
-        self.place.clock.pass_((TRASH_DAYS + 1) * DAY)
-        self.place.throw_away()
+        self.server.clock.pass_((TRASH_DAYS + 1) * DAY)
+        self.server.throw_away()
 
     def values(self) -> list[list[Any]]:
         """What is on the server, here, and there, once both have synced."""

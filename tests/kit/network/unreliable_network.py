@@ -21,8 +21,8 @@ from strongroom.client.net.effects import (
     WithLock,
 )
 from strongroom.client.replica.replica import Replica
+from tests.kit.servers.restartable_server import RestartableServer
 from tests.security.asgi_request import ask
-from tests.sync.restartable_server import RestartableServer
 
 R = TypeVar("R")
 URL = "http://127.0.0.1:1"  # nobody is there: every step goes through the world
@@ -35,8 +35,8 @@ class Crash(BaseException):
 class World(Driver):
     """Takes the steps of one device. `fates` befall its next requests; after `left` steps the process ends."""
 
-    def __init__(self, place: RestartableServer, late: list[Callable[[], Any]]) -> None:
-        self._place = place
+    def __init__(self, server: RestartableServer, late: list[Callable[[], Any]]) -> None:
+        self._server = server
         self._late = late
         self.fates: list[str] = []
         self.left: int | None = None
@@ -95,8 +95,8 @@ class World(Driver):
         target = wanted.path + (f"?{urlencode(wanted.query)}" if wanted.query else "")
         version = wanted.keyring_version
         headers = () if version is None else (("keyring-version", str(version)),)
-        asked = ask(self._place.server, wanted.method, target, wanted.bearer, wanted.body, headers=headers)
-        answer = self._place.runner.run(asked)
+        asked = ask(self._server.app, wanted.method, target, wanted.bearer, wanted.body, headers=headers)
+        answer = self._server.runner.run(asked)
         assert len(answer.body) <= wanted.max_bytes
         after = answer.header("retry-after")
         body = answer.body
@@ -117,7 +117,7 @@ def world_of(client: Client) -> World:
     return world
 
 
-class Device:
+class ReplicaDevice:
     """A replica in a file, and a process that has it open and may end at any moment."""
 
     def __init__(self, world: World, client: Client, path: str) -> None:

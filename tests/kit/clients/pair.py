@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from strongroom.client.replica import Conflict
-from tests.client.both_clients import PASSWORD, Faces, unique_email
+from tests.kit.clients.factory import ClientFactory
+from tests.kit.people.credentials import PASSWORD, unique_email
 
 
 class Pair:
     """Two devices of one account, each with a replica."""
 
-    def __init__(self, faces: Faces, home: Path, urls: tuple[str | None, str | None] = (None, None)) -> None:
+    def __init__(self, clients: ClientFactory, home: Path, urls: tuple[str | None, str | None] = (None, None)) -> None:
         self.email = unique_email()
-        self.clients = [faces.client(url) for url in urls]
+        self.clients = [clients.client(url) for url in urls]
         self.clients[0].register(self.email, PASSWORD)
         self.clients[0].vault("v", create=True)
         self.clients[1].login(self.email, PASSWORD)

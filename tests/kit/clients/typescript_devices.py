@@ -6,16 +6,18 @@ middle of a write to its file, or just after one.
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 from strongroom.client.net.effects import NoResponse, Request
-from tests.client.convergence import Crew
-from tests.client.unreliable_network import URL, Crash, Device, World
-from tests.js.typescript_client import Gone, Node, Thing
-from tests.sync.restartable_server import RestartableServer
+from tests.kit.clients.crew import Crew
+from tests.kit.clients.typescript import Gone, Node, Thing
+from tests.kit.network.unreliable_network import URL, Crash, ReplicaDevice, World
+from tests.kit.servers.restartable_server import RestartableServer
 
 R = TypeVar("R")
 _one_at_a_time = threading.Lock()  # the server runs in this process, on one event loop
@@ -44,6 +46,14 @@ class Nodes:
         """End all."""
         for node in self._all:
             node.close()
+
+
+@cache
+def shared_nodes() -> Nodes:
+    """The processes that all devices of a session of tests share."""
+    nodes = Nodes()
+    atexit.register(nodes.close)
+    return nodes
 
 
 def carried_client(node: Node, world: World, token: str = "") -> Thing:
@@ -77,7 +87,7 @@ def carried_client(node: Node, world: World, token: str = "") -> Thing:
     return found[0]
 
 
-class TypeScriptDevice(Device):
+class TypeScriptDevice(ReplicaDevice):
     """A replica in a file, and a process of Node.js that has it open and may be killed at any moment."""
 
     client: Any
@@ -86,7 +96,7 @@ class TypeScriptDevice(Device):
     def __init__(self, take: Callable[[], Node], world: World, client: Any, path: str) -> None:
         self._take = take
         self._tokens: list[str] = []
-        Device.__init__(self, world, client, path)
+        ReplicaDevice.__init__(self, world, client, path)
 
     @property
     def node(self) -> Node:
@@ -156,29 +166,29 @@ class MixedCrew(Crew):
     Clients that are no device's are of the language of the first one.
     """
 
-    def __init__(self, place: RestartableServer, most: int, nodes: Nodes, typescript: Callable[[int], bool]) -> None:
+    def __init__(self, server: RestartableServer, most: int, nodes: Nodes, typescript: Callable[[int], bool]) -> None:
         self._nodes = nodes
         self._typescript = typescript
         self._numbers = iter(range(most))
         self._taken: list[Node] = []
-        super().__init__(place, most)
+        super().__init__(server, most)
 
     def client(self) -> Any:
         """A client that nobody has logged in with."""
         if not self._typescript(next(self._numbers, 0)):
             return super().client()
-        return carried_client(self.take(), World(self.place, self.late))
+        return carried_client(self.take(), World(self.server, self.late))
 
     def take(self) -> Node:
         """A process that nobody uses."""
         self._taken.append(self._nodes.take())
         return self._taken[-1]
 
-    def device(self, number: int, path: str) -> Device:
+    def device(self, number: int, path: str) -> ReplicaDevice:
         """A device with the client of this number, whose replica is in a new file."""
         if not self._typescript(number):
             return super().device(number, path)
-        return TypeScriptDevice(self.take, World(self.place, self.late), self.clients[number], path)
+        return TypeScriptDevice(self.take, World(self.server, self.late), self.clients[number], path)
 
     def close(self) -> None:
         """Let others use the processes."""

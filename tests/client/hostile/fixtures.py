@@ -1,0 +1,28 @@
+"""Ada and Mallory on a live server, and a liar before it: for the tests of each language."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.client.hostile.lying_proxy import Liar
+from tests.client.hostile.scenario import People
+from tests.contract.harness import Server
+from tests.kit.servers.fixtures import shared_in
+
+
+@pytest.fixture(scope=shared_in)
+def people(server: Server) -> Iterator[People]:
+    """Two accounts that all attacks share."""
+    made = People(server)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def liar(server: Server) -> Iterator[Liar]:
+    """A proxy that has nothing to lie about yet."""
+    made = Liar(server.port)
+    yield made
+    made.close()
