@@ -25,6 +25,13 @@ from tests.client.test_refused import (  # noqa: F401
     test_one_invalid_change_of_many,
     test_what_a_token_may_not_do_does_not_stop_the_rest,
 )
+from tests.client.test_refused_in_doubt import (  # noqa: F401
+    test_a_change_while_a_deletion_is_refused_as_too_large,
+    test_a_change_while_an_earlier_one_is_refused,
+    test_a_deletion_of_what_a_lost_request_may_have_stored,
+    test_a_deletion_of_what_an_earlier_sync_may_have_stored,
+    test_a_rotation_before_a_batch_is_sent_again,
+)
 from tests.client.test_replica import (  # noqa: F401
     test_a_change_after_a_lost_answer,
     test_a_change_during_a_push_is_sent_later,

@@ -51,6 +51,7 @@ from tests.client.test_lost_responses import (  # noqa: F401
     test_what_was_never_stored_is_a_conflict,
 )
 from tests.client.test_refused import test_a_restored_server_that_a_reader_cannot_mend  # noqa: F401
+from tests.client.test_refused_in_doubt import test_a_batch_that_arrives_late_before_a_rotation  # noqa: F401
 from tests.client.test_rename import test_a_replica_follows  # noqa: F401
 from tests.client.test_restore import (  # noqa: F401
     test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore,
