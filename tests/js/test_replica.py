@@ -46,6 +46,7 @@ from tests.client.test_replica import (  # noqa: F401
     test_a_start_without_a_server,
     test_a_uid_is_taken_once,
     test_a_vault_that_was_deleted_elsewhere,
+    test_both_are_kept_where_mine_is_a_deletion,
     test_both_delete,
     test_lost_answers_make_neither_duplicates_nor_conflicts,
     test_many_are_created_at_once,
