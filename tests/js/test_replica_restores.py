@@ -55,6 +55,7 @@ from tests.client.test_refused_in_doubt import test_a_batch_that_arrives_late_be
 from tests.client.test_rename import test_a_replica_follows  # noqa: F401
 from tests.client.test_restore import (  # noqa: F401
     test_a_deletion_in_an_undecided_conflict_does_not_delete_after_a_restore,
+    test_a_document_that_was_deleted_and_forgotten_is_revived,
     test_a_plain_client_believes_no_restore,
     test_a_vault_that_was_forgotten_comes_back,
     test_a_version_that_this_device_never_had_is_not_taken_for_an_earlier_one,
@@ -63,6 +64,7 @@ from tests.client.test_restore import (  # noqa: F401
     test_every_device_agrees_after_a_restore,
     test_every_earlier_version_is_known_as_one,
     test_nothing_is_laid_upon_what_was_written_after_a_restore,
+    test_the_deletion_of_what_was_forgotten_is_not_sent,
     test_the_parent_of_what_is_here_is_known_as_earlier,
     test_what_was_forgotten_comes_back,
     test_where_both_went_on_it_is_a_conflict,
