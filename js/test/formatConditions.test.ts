@@ -22,7 +22,7 @@ import {
   toBase64,
 } from "../src/format/encoding.js";
 import { Keyring, readHead } from "../src/format/keyring.js";
-import { encodeBody } from "../src/format/keyringBody.js";
+import { type Body, encodeBody } from "../src/format/keyringBody.js";
 import { deriveKey, newest, vaultKeys } from "../src/format/keys.js";
 import { collectionKeys } from "../src/format/names.js";
 import { JSON_TEXT, pad, RAW } from "../src/format/padding.js";
@@ -117,6 +117,30 @@ test("a keyring is sealed with its slots, and within its bound", async () => {
     );
   assert.equal((await Keyring.reopen(await by({ vaults: vaults.slice(0, 100) }), key)).vaults.length, 100);
   await assert.rejects(Keyring.reopen(await by({ vaults }), key), Tampered);
+});
+
+test("a keyring that lacks something is not sent", async () => {
+  const id = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6";
+  const ring = made.ring.withVault(id, "personal", true);
+  assert.equal((await ring.seal()).ring.entry(id)?.name, "personal");
+  // An encoder that loses a part, and damages nothing: the box opens, and what is in it is well formed.
+  const { stringify } = JSON;
+  const without = (lost: (body: Body) => Partial<Body>) => (value: unknown) =>
+    stringify(isObject(value) && "vaults" in value ? { ...value, ...lost(value as unknown as Body) } : value);
+  const losses: ((body: Body) => Partial<Body>)[] = [
+    () => ({ vaults: [] }),
+    ({ vaults }) => ({ vaults: vaults.map((vault) => ({ ...vault, name: "person" })) }),
+    ({ vaults }) => ({ vaults: vaults.map(({ uid, name, sealed, keys }) => ({ uid, name, sealed, keys, made: true })) }),
+    () => ({ slots: [] }),
+  ];
+  for (const lost of losses) {
+    JSON.stringify = without(lost);
+    try {
+      await assert.rejects(ring.seal(), (fault) => fault instanceof Tampered && /nothing was sent/.test(fault.message));
+    } finally {
+      JSON.stringify = stringify;
+    }
+  }
 });
 
 test("a keyring follows on none of its own version or a later one, and takes the descriptor that it was sealed for", () => {

@@ -48,15 +48,15 @@ def sent(path: Path, line: bytes) -> bytes:
 
 
 @contextmanager
-def as_nobody(run: Callable[[], object]) -> Iterator[Callable[[], str]]:
+def as_nobody(run: Callable[[], object], *, user: int = NOBODY, group: int = NOBODY) -> Iterator[Callable[[], str]]:
     """Run a function in a process of another user; what it says, line by line."""
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         try:
             os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
+            os.setgid(group)
+            os.setuid(user)
             os.dup2(write, 1)
             os.write(1, f"{run()}\n".encode())
         except OSError as error:
@@ -372,3 +372,17 @@ def test_a_module_in_the_current_folder_is_not_run(stranger: CommandLineUser, tm
     assert not (tmp_path / "planted").exists()
     assert not (stranger.home / "planted").exists()
     stranger.said("lock")
+
+
+@as_root
+def test_a_user_is_told_from_a_group(public: CommandLineUser) -> None:
+    """Another user in the owner's group gets nothing, and the owner in another group does."""
+    place = public.home / "agent.sock"
+    public.home.chmod(0o755)
+    place.chmod(0o666)
+    with as_nobody(lambda: asks(place), group=os.getegid()) as told:
+        assert told() in {"b''", "ConnectionResetError", "BrokenPipeError"}
+    with as_nobody(lambda: asks(place), user=os.geteuid()) as told:
+        assert '"result"' in told()
+    public.home.chmod(0o700)
+    assert f"refused a connection of the user {NOBODY}" in (public.home / "agent.log").read_text()

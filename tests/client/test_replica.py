@@ -503,3 +503,24 @@ def test_what_is_written_is_decrypted_once(pair: Pair, monkeypatch: pytest.Monke
     assert here.get(note.uid) == note
     gone = here.delete(here.replace(note, b"bytes"))
     assert (gone.deleted, gone.value) == (True, b"bytes")
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+@pytest.mark.both_languages
+def test_both_are_kept_where_mine_is_a_deletion(pair: Pair, at_once: bool) -> None:  # noqa: FBT001
+    """Nothing is left to keep of it: the other change stays, and no new document is made."""
+    here, there = pair.notes
+    note = here.create("base")
+    pair.sync()
+    here.replace(here.get(note.uid), "theirs")
+    there.delete(there.get(note.uid))
+    pair.replicas[0].sync()
+    [conflict] = pair.replicas[1].sync().conflicts
+    assert conflict.mine.deleted
+    if at_once:
+        assert pair.replicas[1].sync(keep_both).conflicts == []
+    else:
+        conflict.resolve(keep_both)
+    assert pair.replicas[1].pending == 0
+    pair.sync()
+    assert pair.values() == [["theirs"]] * 2

@@ -323,3 +323,36 @@ def test_every_earlier_version_is_known_as_one(devices: Devices) -> None:
     devices.server.restore()
     assert devices.here.replica.sync().conflicts == []
     assert devices.values() == [[str(EARLIER_VERSIONS)]] * 3
+
+
+@pytest.mark.both_languages
+def test_the_deletion_of_what_was_forgotten_is_not_sent(devices: Devices) -> None:
+    """Nobody has it any more who could show it again: the server learns of neither the document nor its deletion."""
+    devices.server.backup()
+    note = devices.notes(devices.here).create("short-lived")
+    devices.sync()
+    devices.notes(devices.here).delete(devices.get(devices.here, note.uid))
+    devices.sync()
+    devices.server.restore()
+    devices.here.world.sent.clear()
+    report = devices.here.replica.sync()
+    assert (report.conflicts, report.pushed, devices.here.replica.pending) == ([], 0, 0)
+    assert [wanted.path for wanted in devices.here.world.sent if wanted.method != "GET"] == []
+    assert devices.stored_rows() == {}
+    assert devices.get(devices.here, note.uid).deleted
+    assert devices.values() == [[], [], []]
+
+
+@pytest.mark.both_languages
+def test_a_document_that_was_deleted_and_forgotten_is_revived(devices: Devices) -> None:
+    """Then the deletion is sent again before the change that was made from it, and nothing is in dispute."""
+    devices.server.backup()
+    note = devices.notes(devices.here).create("first")
+    devices.sync()
+    devices.notes(devices.here).delete(devices.get(devices.here, note.uid))
+    devices.sync()
+    devices.notes(devices.here).replace(devices.get(devices.here, note.uid), "revived")
+    devices.server.restore()
+    report = devices.here.replica.sync()
+    assert (report.conflicts, devices.here.replica.pending) == ([], 0)
+    assert devices.values() == [["revived"]] * 3

@@ -335,3 +335,19 @@ def test_a_token_in_a_file(world: World) -> None:
     assert processes.run(command, env=of_systemd, capture_output=True, text=True, check=True).stdout == SECRETS["Wiki"]
     path.chmod(0o644)
     assert processes.run(command, env=of_systemd, capture_output=True, text=True, check=False).returncode == 1
+
+
+@pytest.mark.parametrize("member", ["username", "password"])
+@pytest.mark.parametrize("sign", ["\n", "\r", "\0"])
+def test_git_gets_no_credential_with_a_line_break(world: World, mapped: Path, member: str, sign: str) -> None:
+    """What follows the break would be a line of its own, such as another host: nothing is printed."""
+    item = {"type": "login", "title": "Broken", "username": "ada", "password": "hunter2-canary"}
+    made = world.items.create({**item, member: f"{item[member]}{sign}host=evil.example.com"})
+    try:
+        mapped.write_text('[git]\n"git.example.com" = "sr://office/Broken"\n')
+        done = strongroom(world, "credential", "git", "get", input="protocol=https\nhost=git.example.com\n")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "line break" in done.stderr
+        assert "canary" not in done.stderr
+    finally:
+        world.items.delete(made)

@@ -7,6 +7,7 @@ import json
 import random
 import re
 import shlex
+from collections.abc import Callable
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -154,3 +155,31 @@ def test_no_cut_lets_a_secret_through(secrets: list[str], parts: list[int | str]
     for secret in secrets:
         if "\n" not in secret:
             assert not any(secret.encode() in part for part in shown.split(MASK))
+
+
+@pytest.mark.parametrize("width", [64, 76])
+@pytest.mark.parametrize("length", [99, 100, 200])  # that leave each rest of a division by three
+@pytest.mark.parametrize("end", ["", "\n"])
+@pytest.mark.parametrize("encode", [base64.b64encode, base64.urlsafe_b64encode])
+def test_wrapped_base64_of_a_long_secret_is_masked(
+    width: int, length: int, end: str, encode: Callable[[bytes], bytes]
+) -> None:
+    """As openssl and base64 print it, of a value alone and as `echo` gives it: no line is left, not even the last."""
+    secret = "".join(random.Random(1).choices("abcdefghijklmnop?~>", k=length))  # noqa: S311
+    whole = encode((secret + end).encode())
+    text = b"".join(whole[at : at + width] + b"\n" for at in range(0, len(whole), width))
+    for masked in (secret, f"{secret}\n"):
+        shown = in_pieces(Masker([masked]), b"x " + text + b"and more", 11)
+        assert (shown[:10], shown[-8:]) == (b"x <masked>", b"and more")
+        assert not any(whole[at : at + 6] in shown for at in range(len(whole) - 5))
+
+
+@pytest.mark.parametrize("secret", ["correct-horse-bat", "correct-horse-batt", "correct-horse-batte", SECRET])
+@pytest.mark.parametrize("size", [1, 10**6])
+def test_a_secret_that_ends_with_a_newline_is_masked_without_it(secret: str, size: int) -> None:
+    """Programs strip what they read: its encoded forms are masked too where more follows, and not at the end alone."""
+    masker = Masker([f"{secret}\n"])
+    encoded = base64.b64encode(secret.encode()).decode()
+    assert in_pieces(masker, f"x {encoded} and more".encode(), size).replace(b"=", b"") == b"x <masked> and more"
+    for url in (quote(secret, safe=""), quote_plus(secret)):
+        assert in_pieces(masker, f"x {url} and more".encode(), size) == b"x <masked> and more"

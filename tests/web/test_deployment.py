@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.client.both_clients import PASSWORD, unique_email
-from tests.client.tls import Authority
 from tests.contract.harness import Server
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import ANOTHER_MACHINE, MakePages, check_accessibility, screenshot
 from tests.kit.network.ports import free_port
+from tests.kit.network.tls import Authority
+from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.programs.command_line import strongroom
 from tests.kit.requirements import needed
 from tests.proxies import processes

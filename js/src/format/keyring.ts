@@ -34,15 +34,7 @@ import {
   toUrl,
 } from "./encoding.js";
 import {
-  type Body,
-  decodeBody,
-  encodeBody,
-  type Head,
-  MOST_GONE,
-  MOST_PAST,
-  SLOTS,
-  UNREADABLE,
-  type Vault,
+  type Body, decodeBody, encodeBody, type Head, isSame, MOST_GONE, MOST_PAST, SLOTS, UNREADABLE, type Vault,
 } from "./keyringBody.js";
 import { ACCOUNT, deriveKey, type Generation, vaultKeys, type VaultKeys } from "./keys.js";
 import { pad, unpad } from "./padding.js";
@@ -276,13 +268,12 @@ export class Keyring implements State {
       this.previous,
       slots,
     );
-    const content = encodeBody(this.#body);
-    const box = await sealBox(await keyringKey(this.#key), random(KEY), pad(content), items("keyring", head));
+    const box = await sealBox(await keyringKey(this.#key), random(KEY), pad(encodeBody(this.#body)), items("keyring", head));
     const sealed = toBase64(join(head, box));
     if (sealed.length > MOST)
       throw new Invalid({ name: "does not fit: the directory of vaults is full; use fewer vaults or shorter names" });
     const ring = await Keyring.reopen(sealed, this.#key);
-    must(equal(encodeBody(ring.#body).data, content.data) && ring.version === this.version, AGAIN);
+    must(isSame(ring.#body, this.#body) && ring.version === this.version, AGAIN);
     return { sealed, ring };
   }
 

@@ -107,7 +107,7 @@ const isRecord =
     isObject(value) && Object.entries<Check<unknown>>(members).every(([name, check]) => check(value[name]));
 
 const isUid: Check<string> = (value): value is string => checkedUid(value) === value;
-const isBody = isRecord<Body>({
+const MEMBERS: { readonly [M in keyof Body]: Check<Body[M]> } = {
   account: isBase64(),
   slots: isList(
     isRecord<Slot>({
@@ -132,18 +132,25 @@ const isBody = isRecord<Body>({
   gone: isList(isRecord<Gone>({ uid: isUid, version: isVersion })),
   past: isList(isBase64(PARENT)),
   must: isList(isText),
-});
-const UNDERSTOOD = new Set(["account", "slots", "recovery", "identity", "vaults", "gone", "past", "must"]);
+};
+const isBody = isRecord<Body>(MEMBERS);
 
 /** A body as the content of a box. */
 export const encodeBody = (body: Body): Content => ({ kind: JSON_TEXT, data: text(JSON.stringify(body)) });
+
+type Tree = Record<string, unknown>;
+/** Whether two values have the same members, where one that is undefined is none. */
+export const isSame = (one: unknown, other: unknown): boolean =>
+  one === other ||
+  (Object(one) === one && Object(other) === other &&
+    Object.keys({ ...one!, ...other! }).every((name) => isSame((one as Tree)[name], (other as Tree)[name])));
 
 /** A body, checked against the head of its keyring; whatever is wrong with it is one refusal. */
 export function decodeBody(content: Content, head: Head): Body {
   must(content.kind === JSON_TEXT, UNREADABLE);
   const whole = readJson(content.data, UNREADABLE);
   must(isObject(whole) && isList(isText)(whole.must), UNREADABLE);
-  const unknown = (whole.must as string[]).find((name) => !UNDERSTOOD.has(name));
+  const unknown = (whole.must as string[]).find((name) => !Object.hasOwn(MEMBERS, name));
   if (unknown !== undefined)
     throw new Unsupported(`This account uses something that this client does not know: ${unknown}.`);
   try {

@@ -182,8 +182,9 @@ def _in_base64(value: str) -> Iterator[str]:
             if (offset + len(data)) % 3:
                 yield encoded[begin:-1]
         whole = encode(data).decode()
-        for width in _WRAPPED:
-            yield from (whole[at : at + width] for at in range(0, len(whole), width) if len(whole) > width)
+        for text in {whole, whole.rstrip("=")[:-1] if len(data) % 3 else whole}:  # alone, and with a newline after it
+            for width in _WRAPPED:
+                yield from (text[at : at + width] for at in range(0, len(text), width) if len(text) > width)
 
 
 def _any_of(keys: Iterable[bytes]) -> re.Pattern[bytes]:
