@@ -8,10 +8,11 @@ from typing import Any
 
 import httpx2
 
-from tests.conftest import Open, runs
 from tests.export.files import imported, lines
+from tests.kit.asynchronous import async_test
 from tests.kit.people.keyrings import keyring
 from tests.kit.programs import processes
+from tests.kit.servers.in_process import OpenServer
 from tests.test_documents import PATIENCE, differences, environment, fences, sections, serving, text_of, values
 
 OLD, NEW = "https://old.example.com", "https://new.example.com"
@@ -85,11 +86,11 @@ def test_the_page_runs_word_for_word(tmp_path: Path) -> None:
         assert (stored["keyring"], stored["kdf"]) == (keyring(), KDF)
 
 
-@runs
-async def test_the_file_of_the_page_is_imported(house: Open) -> None:
+@async_test
+async def test_the_file_of_the_page_is_imported(open_server: OpenServer) -> None:
     """The example of a whole file is one, to the checksum."""
     [file] = [body for language, body in fences(PAGE) if language == "json" and '"kind":"header"' in body]
-    async with house() as h:
-        h.clock.now = lines(file.encode())[0]["exportedAt"]
-        answer = await imported(await h.person(), file.encode())
+    async with open_server() as server:
+        server.clock.now = lines(file.encode())[0]["exportedAt"]
+        answer = await imported(await server.person(), file.encode())
         assert answer.status_code == 200, answer.text

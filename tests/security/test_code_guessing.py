@@ -14,10 +14,10 @@ from strongroom.actions import admin
 from strongroom.rules import FAILURE_WINDOW
 from strongroom.store.postgres import transaction as on_postgres
 from strongroom.store.sqlite import transaction as on_sqlite
-from tests.conftest import runs
 from tests.contract.harness import STRONGROOM, Server, fresh_address
 from tests.contract.people import PASSWORD as LONG_PASSWORD
 from tests.contract.people import Person
+from tests.kit.asynchronous import async_test
 from tests.kit.people.one_time_codes import code, wrong_code
 from tests.kit.servers.internals import database_of
 from tests.security.conftest import Nodes
@@ -26,7 +26,7 @@ from tests.security.test_second_factor import CONFIRM, PROOF, TOTP, enrolled, lo
 from tests.security.test_timing import ATTEMPTS, MARGIN, PAIRS, quick
 
 
-@runs
+@async_test
 async def test_after_ten_wrong_codes_none_is_checked(nodes: Nodes) -> None:
     """From ten addresses, on two nodes, at login and in a session: then 429, for the right code too, for a while."""
     async with nodes({"jwt_access_expiry": "1d"}, {}) as (one, two):
@@ -51,7 +51,7 @@ async def test_after_ten_wrong_codes_none_is_checked(nodes: Nodes) -> None:
         assert (await owner.finish(await owner.ticket(), owner.code())).status == 200
 
 
-@runs
+@async_test
 async def test_guessing_at_the_same_time_gives_no_more_guesses(nodes: Nodes) -> None:
     """Thirty at once over two nodes: ten are checked."""
     async with nodes({}, {}) as stages:
@@ -62,7 +62,7 @@ async def test_guessing_at_the_same_time_gives_no_more_guesses(nodes: Nodes) -> 
         assert (await log_of(owner))["second_factor_failed"] == 10
 
 
-@runs
+@async_test
 async def test_a_right_password_does_not_clear_wrong_codes_and_a_right_code_does(nodes: Nodes) -> None:
     """Whoever has the password cannot guess for ever; whoever mistypes now and then is not shut out."""
     async with nodes() as (stage,):
@@ -75,7 +75,7 @@ async def test_a_right_password_does_not_clear_wrong_codes_and_a_right_code_does
         refused(await owner.finish(await owner.ticket(), owner.next_code()), "rate_limited", 429)
 
 
-@runs
+@async_test
 async def test_the_codes_of_one_account_do_not_count_for_another(nodes: Nodes) -> None:
     """Except for their address, over all accounts; and an operator clears both."""
     async with nodes() as (stage,):
@@ -94,7 +94,7 @@ async def test_the_codes_of_one_account_do_not_count_for_another(nodes: Nodes) -
         assert (await ann.finish(await ann.ticket(), ann.code(), address="192.0.2.10")).status == 200
 
 
-@runs
+@async_test
 async def test_wrong_recovery_codes_count_for_their_address(nodes: Nodes) -> None:
     """As wrong API keys do: they cannot be guessed, and a right one passes."""
     async with nodes() as (stage,):
@@ -107,7 +107,7 @@ async def test_wrong_recovery_codes_count_for_their_address(nodes: Nodes) -> Non
         assert (await owner.finish(ticket, right, address="192.0.2.9")).status == 200
 
 
-@runs
+@async_test
 async def test_the_code_that_confirms_cannot_be_guessed_either(nodes: Nodes) -> None:
     """A stolen access token does not get the recovery codes of an enrolment that its owner has begun."""
     async with nodes() as (stage,):
@@ -120,7 +120,7 @@ async def test_the_code_that_confirms_cannot_be_guessed_either(nodes: Nodes) -> 
         refused(await stage.send("POST", CONFIRM, ann.access, right), "rate_limited", 429)
 
 
-@runs
+@async_test
 async def test_a_login_without_a_second_factor_costs_no_further_statement(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -259,7 +259,7 @@ def test_heads(server: Watched, person: Person) -> None:
     for method, target, headers in heads:
 
         def send(method: str = method, target: str = target, headers: dict[str, str] = headers) -> None:
-            given = {"host": "house", "authorization": f"Bearer {person.access}", "content-length": "0"} | headers
+            given = {"host": "server", "authorization": f"Bearer {person.access}", "content-length": "0"} | headers
             head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
             with socket.create_connection(("127.0.0.1", server.port), timeout=20) as wire:
                 wire.sendall(f"{method} {target} HTTP/1.1\r\n{head}connection: close\r\n\r\n".encode())

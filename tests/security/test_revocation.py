@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from strongroom.rules import REUSE_GRACE
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.servers.internals import context_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
@@ -79,7 +79,7 @@ async def refreshes(stage: Stage, account: Account) -> bool:
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-@runs
+@async_test
 async def test_the_next_request_is_refused_on_both_nodes(nodes: Nodes, how: str) -> None:
     """And those whom it does not concern go on, with their refresh tokens too."""
     async with nodes({}, {}) as (one, two):
@@ -105,7 +105,7 @@ async def test_the_next_request_is_refused_on_both_nodes(nodes: Nodes, how: str)
             assert not await refreshes(one, cast.there)
 
 
-@runs
+@async_test
 async def test_the_old_password_opens_nothing_after_a_change(nodes: Nodes) -> None:
     """Logins with the old password that race the change leave no session, on whichever node they are."""
     async with nodes({}, {}) as (one, two):
@@ -123,7 +123,7 @@ async def test_the_old_password_opens_nothing_after_a_change(nodes: Nodes) -> No
         assert (await two.send("POST", "/auth/email/login", None, body)).status == 200
 
 
-@runs
+@async_test
 async def test_a_login_cannot_outrun_a_change_of_password(nodes: Nodes) -> None:
     """The password is changed between the check of the old one and the session: no session is opened."""
     async with nodes({}, {}) as (one, two):
@@ -141,7 +141,7 @@ async def test_a_login_cannot_outrun_a_change_of_password(nodes: Nodes) -> None:
         assert len((await two.send("GET", "/auth/sessions", ann.access)).json()["sessions"]) == 1
 
 
-@runs
+@async_test
 async def test_a_deleted_account_cannot_be_used_by_what_is_under_way(nodes: Nodes) -> None:
     """Writes that race the deletion leave nothing behind, and no fault."""
     async with nodes({}, {}) as (one, two):
@@ -159,7 +159,7 @@ async def test_a_deleted_account_cannot_be_used_by_what_is_under_way(nodes: Node
         assert (await two.send("GET", "/vault", again.json()["accessToken"])).json() == {"vaults": []}
 
 
-@runs
+@async_test
 async def test_deleting_a_session_twice(nodes: Nodes) -> None:
     """The second time it is not there any more."""
     async with nodes() as (one,):

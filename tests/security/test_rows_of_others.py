@@ -6,8 +6,10 @@ from typing import Any
 
 from strongroom import store
 from strongroom.rules import DAY
-from tests.conftest import House, Open, Person, runs
+from tests.kit.asynchronous import async_test
 from tests.kit.people.invitations import invite
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.populated_database import alter, rows_of
 
@@ -71,11 +73,11 @@ READ = [
 ]
 
 
-@runs
-async def test_what_an_account_reads_is_its_own(house: Open) -> None:
+@async_test
+async def test_what_an_account_reads_is_its_own(open_server: OpenServer) -> None:
     """Another account that has the same uids and more versions of everything changes no answer."""
-    async with house(**KEEPING) as home:
-        ann = await furnish(home, "ann@example.com")
+    async with open_server(**KEEPING) as server:
+        ann = await furnish(server, "ann@example.com")
 
         async def read() -> dict[str, Any]:
             answers = {path: await ann("GET", path) for path in READ}
@@ -83,13 +85,13 @@ async def test_what_an_account_reads_is_its_own(house: Open) -> None:
             told["/auth/export"] = told["/auth/export"].splitlines()[1:-1]  # first and last have an id of their own
             events = answers["/auth/events"].json()["events"]  # of which each export is one
             told["/auth/events"] = [one for one in events if "export" not in one["type"]]
-            told["what an operator sees"] = await home.server._context.db.read(store.accounts.show, ann.id)
+            told["what an operator sees"] = await server.app._context.db.read(store.accounts.show, ann.id)
             return told
 
         before = await read()
         assert sum(bool(text) for text in before.values()) > 25
-        home.clock.pass_(1_000)
-        bob = await furnish(home, "bob@example.com")
+        server.clock.pass_(1_000)
+        bob = await furnish(server, "bob@example.com")
         await document(bob, DOCUMENTS[3])
         await document(bob, DOCUMENTS[4], deleted=True)
         await good(bob, "PUT", at(CHANGED), {"data": "FFFF", "version": 3})
@@ -97,9 +99,9 @@ async def test_what_an_account_reads_is_its_own(house: Open) -> None:
         assert await read() == before
 
 
-async def furnish(home: House, email: str) -> Person:
+async def furnish(server: InProcessServer, email: str) -> Person:
     """An account with one of everything, under the same uids as any other."""
-    person = await home.person(email, invitation=await invite(database_of(home.server), email))
+    person = await server.person(email, invitation=await invite(database_of(server.app), email))
     await vault(person, 0)
     await vault(person, 1)
     await document(person, CHANGED)
@@ -110,8 +112,8 @@ async def furnish(home: House, email: str) -> Person:
         body = {"keyring": "S0VZUklORw==", "version": version, "currentPassword": "correct horse"}
         await good(person, "PUT", "/auth/keyring", body)
     await good(person, "POST", "/auth/refresh", {"refreshToken": person.refresh})
-    assert (await home.login(email)).status_code == 200
-    assert (await home.login(email, "wrong horse")).status_code == 401
+    assert (await server.login(email)).status_code == 200
+    assert (await server.login(email, "wrong horse")).status_code == 401
     return person
 
 
@@ -123,13 +125,13 @@ async def rows_but(where: str, *mine: str) -> dict[str, list[tuple[Any, ...]]]:
     return {name: [row for row in rows if not set(mine) & set(row)] for name, rows in found.items()}
 
 
-@runs
-async def test_no_row_of_another_account(house: Open, where: str) -> None:
+@async_test
+async def test_no_row_of_another_account(open_server: OpenServer, where: str) -> None:
     """Everything that an account can do, and what is thrown away of it when its time has come."""
-    async with house(**KEEPING) as home:
-        ann = await furnish(home, "ann@example.com")
-        home.clock.pass_(3 * DAY)
-        await furnish(home, "bob@example.com")
+    async with open_server(**KEEPING) as server:
+        ann = await furnish(server, "ann@example.com")
+        server.clock.pass_(3 * DAY)
+        await furnish(server, "bob@example.com")
         others = await rows_but(where, ann.id)
         owned = (
             "versions",
@@ -146,10 +148,10 @@ async def test_no_row_of_another_account(house: Open, where: str) -> None:
             after = await rows_but(where, ann.id)
             assert after == others, what
 
-        await home.chores()
+        await server.purge_expired()
         await unchanged("nothing is due")
-        home.clock.pass_(2 * DAY)
-        await home.chores()
+        server.clock.pass_(2 * DAY)
+        await server.purge_expired()
         await unchanged("history and trash")
         mine = await rows_of(where)
         assert [row for row in mine["versions"] if ann.id in row] == []
@@ -203,15 +205,15 @@ async def test_no_row_of_another_account(house: Open, where: str) -> None:
         assert not [row for rows in (await rows_of(where)).values() for row in rows if ann.id in row]
 
 
-@runs
-async def test_no_row_of_another_document_or_vault(house: Open, where: str) -> None:
+@async_test
+async def test_no_row_of_another_document_or_vault(open_server: OpenServer, where: str) -> None:
     """Two of one account, with the same versions; one was made days before the other."""
-    async with house(**KEEPING) as home:
-        ann = await home.person()
+    async with open_server(**KEEPING) as server:
+        ann = await server.person()
         await vault(ann, 0)
         await document(ann, DOCUMENTS[0])
         await document(ann, DOCUMENTS[1], deleted=True)
-        home.clock.pass_(3 * DAY)
+        server.clock.pass_(3 * DAY)
         await vault(ann, 1)
         await document(ann, DOCUMENTS[2], vault=VAULTS[1])
         await document(ann, DOCUMENTS[3], vault=VAULTS[1], deleted=True)
@@ -227,8 +229,8 @@ async def test_no_row_of_another_document_or_vault(house: Open, where: str) -> N
             "vaults": 1,
             "blob_versions": 1,
         }
-        home.clock.pass_(2 * DAY)
-        await home.chores()
+        server.clock.pass_(2 * DAY)
+        await server.purge_expired()
         assert await others() == before, "history and trash"
         for version in (3, 4, 5, 6):
             await good(ann, "PUT", at(DOCUMENTS[0]), {"data": "DDDD", "version": version})
@@ -242,12 +244,12 @@ async def test_no_row_of_another_document_or_vault(house: Open, where: str) -> N
         assert await others() == before, "a vault is deleted"
 
 
-@runs
-async def test_a_row_of_another_that_is_changed_is_seen(house: Open, where: str) -> None:
+@async_test
+async def test_a_row_of_another_that_is_changed_is_seen(open_server: OpenServer, where: str) -> None:
     """The comparison above can fail."""
-    async with house(**KEEPING) as home:
-        ann = await home.person()
-        await furnish(home, "bob@example.com")
+    async with open_server(**KEEPING) as server:
+        ann = await server.person()
+        await furnish(server, "bob@example.com")
         before = await rows_but(where, ann.id)
         await alter(where, "DELETE FROM versions WHERE version = 2")
         assert await rows_but(where, ann.id) != before

@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.actions import admin
 from strongroom.rules import ENROLMENT_LIFETIME, MINUTE, TICKET_LIFETIME
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.people.keyrings import keyring
 from tests.kit.people.one_time_codes import code, wrong_code
 from tests.kit.servers.internals import database_of
@@ -90,7 +90,7 @@ async def log_of(owner: Owner) -> Counter[str]:
     return Counter(line["type"] for line in (await owner.send("GET", "/auth/events")).json()["events"])
 
 
-@runs
+@async_test
 async def test_enrolment_needs_the_password_and_a_first_code(nodes: Nodes) -> None:
     """Until the first code is given nothing changes; from then on a password alone opens no session."""
     async with nodes({"public_url": "https://vault.example.com"}) as (stage,):
@@ -139,7 +139,7 @@ async def test_enrolment_needs_the_password_and_a_first_code(nodes: Nodes) -> No
         }
 
 
-@runs
+@async_test
 async def test_an_enrolment_that_nobody_confirms_expires(nodes: Nodes) -> None:
     """After an hour it begins anew; the newest begun is the one that is confirmed."""
     async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
@@ -152,7 +152,7 @@ async def test_an_enrolment_that_nobody_confirms_expires(nodes: Nodes) -> None:
         refused(await stage.send("POST", CONFIRM, ann.access, late), "second_factor_not_found", 404)
 
 
-@runs
+@async_test
 async def test_a_login_takes_a_ticket_and_a_code(nodes: Nodes) -> None:
     """The ticket comes after a right password only, and opens one session, which has the name of the device."""
     async with nodes() as (stage,):
@@ -175,7 +175,7 @@ async def test_a_login_takes_a_ticket_and_a_code(nodes: Nodes) -> None:
         assert await log_of(owner) == {"registered": 1, "second_factor_enabled": 1, "login_failed": 1, "login": 1}
 
 
-@runs
+@async_test
 async def test_a_code_counts_once_on_all_nodes_and_after_a_restart(nodes: Nodes) -> None:
     """Neither again, nor an earlier one after it; nor does the one with which the enrolment was confirmed."""
     async with nodes({}, {}) as (one, two):
@@ -193,7 +193,7 @@ async def test_a_code_counts_once_on_all_nodes_and_after_a_restart(nodes: Nodes)
 
 
 @pytest.mark.parametrize("steps", range(-3, 4))
-@runs
+@async_test
 async def test_a_clock_may_be_one_step_off(nodes: Nodes, steps: int) -> None:
     """A code of the step before or after counts, and none beyond."""
     async with nodes() as (stage,):
@@ -203,7 +203,7 @@ async def test_a_clock_may_be_one_step_off(nodes: Nodes, steps: int) -> None:
         assert answer.status == (200 if abs(steps) <= 1 else 401)
 
 
-@runs
+@async_test
 async def test_of_many_requests_with_one_code_one_succeeds(nodes: Nodes) -> None:
     """At the same time, with tickets of their own, on two nodes."""
     async with nodes({}, {}) as stages:
@@ -216,7 +216,7 @@ async def test_of_many_requests_with_one_code_one_succeeds(nodes: Nodes) -> None
         assert {answer.code for answer in answers if answer.status == 401} == {"invalid_second_factor"}
 
 
-@runs
+@async_test
 async def test_of_many_requests_with_one_ticket_one_succeeds(nodes: Nodes) -> None:
     """At the same time, with a recovery code each."""
     async with nodes({}, {}) as stages:
@@ -229,7 +229,7 @@ async def test_of_many_requests_with_one_ticket_one_succeeds(nodes: Nodes) -> No
         assert left == 9, "a refused request uses no recovery code up"
 
 
-@runs
+@async_test
 async def test_a_ticket_is_bound(nodes: Nodes) -> None:
     """To its account, to the password that was verified, to five minutes, to a second factor that is still required."""
     async with nodes({}, {}) as (one, two):
@@ -253,7 +253,7 @@ async def test_a_ticket_is_bound(nodes: Nodes) -> None:
         refused(await ann.finish(unused, ann.next_code()), "invalid_ticket")
 
 
-@runs
+@async_test
 async def test_a_wrong_code_does_not_use_the_ticket_up(nodes: Nodes) -> None:
     """Somebody who mistypes the code does not type the password again."""
     async with nodes() as (stage,):
@@ -264,7 +264,7 @@ async def test_a_wrong_code_does_not_use_the_ticket_up(nodes: Nodes) -> None:
         assert (await owner.finish(ticket, {"code": f"{spaced[:3]} {spaced[3:]}"})).status == 200
 
 
-@runs
+@async_test
 async def test_a_disabled_account_gets_no_ticket_and_no_session(nodes: Nodes) -> None:
     """Not with a ticket from before either."""
     async with nodes() as (stage,):
@@ -275,7 +275,7 @@ async def test_a_disabled_account_gets_no_ticket_and_no_session(nodes: Nodes) ->
         refused(await owner.finish(ticket, owner.next_code()), "account_disabled", 403)
 
 
-@runs
+@async_test
 async def test_a_recovery_code_counts_once(nodes: Nodes) -> None:
     """However it is spelled; new ones replace them all, and the log tells of both."""
     async with nodes() as (stage,):
@@ -324,7 +324,7 @@ CHANGES = (
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@runs
+@async_test
 async def test_what_opens_the_account_changes_with_the_second_factor_only(nodes: Nodes, change: str) -> None:
     """Without one, with a wrong one and with a wrong password nothing changes; a right code counts once there too."""
     async with nodes() as (stage,):
@@ -347,7 +347,7 @@ async def test_what_opens_the_account_changes_with_the_second_factor_only(nodes:
             assert answer.status == (201 if change == "no one-time codes" else 401)
 
 
-@runs
+@async_test
 async def test_new_slots_of_a_keyring_need_the_second_factor(nodes: Nodes) -> None:
     """With the password alone they are refused; what is not a slot changes with neither."""
     async with nodes() as (stage,):
@@ -361,7 +361,7 @@ async def test_new_slots_of_a_keyring_need_the_second_factor(nodes: Nodes) -> No
         assert (await owner.send("PUT", "/auth/keyring", same)).status == 200
 
 
-@runs
+@async_test
 async def test_keys_come_in_with_the_second_factor_only(nodes: Nodes) -> None:
     """An import of a file that has keys asks for it beside the password."""
     async with nodes() as (stage,):
@@ -380,7 +380,7 @@ async def test_keys_come_in_with_the_second_factor_only(nodes: Nodes) -> None:
         assert (done.status, done.json()["keyrings"]) == (200, 1)
 
 
-@runs
+@async_test
 async def test_a_login_and_a_proof_cannot_outrun_an_enrolment(nodes: Nodes) -> None:
     """What was verified with the password alone, before the second factor was enrolled, opens nothing after it."""
     from strongroom.actions import accounts, sessions
@@ -407,7 +407,7 @@ async def test_a_login_and_a_proof_cannot_outrun_an_enrolment(nodes: Nodes) -> N
             await context.db.write(accounts.change_password, actor, proof, before.password_hash, origin, wanted)
 
 
-@runs
+@async_test
 async def test_without_one_time_codes_a_password_is_enough_again(nodes: Nodes) -> None:
     """The recovery codes are gone with them; codes can be enrolled again, and count then."""
     async with nodes() as (stage,):
@@ -432,7 +432,7 @@ async def test_without_one_time_codes_a_password_is_enough_again(nodes: Nodes) -
         assert (await owner.finish(await again.ticket(), again.code())).status == 200
 
 
-@runs
+@async_test
 async def test_sessions_keys_and_passwords_live_on(nodes: Nodes) -> None:
     """Enrolling ends no session and no API key; the password changes as before, and the factor stays required."""
     async with nodes() as (stage,):
@@ -470,7 +470,7 @@ async def test_sessions_keys_and_passwords_live_on(nodes: Nodes) -> None:
     ],
     ids=str,
 )
-@runs
+@async_test
 async def test_what_is_no_second_factor_is_a_bad_request(nodes: Nodes, factor: Any) -> None:
     """It names the field, and counts as no guess."""
     async with nodes() as (stage,):
@@ -480,7 +480,7 @@ async def test_what_is_no_second_factor_is_a_bad_request(nodes: Nodes, factor: A
         assert list(refused(answer, "validation_error", 400)["fields"]) == ["secondFactor"]
 
 
-@runs
+@async_test
 async def test_what_has_expired_is_purged(nodes: Nodes, where: str) -> None:
     """Tickets, and enrolments that nobody confirmed."""
     from strongroom.actions import sessions
@@ -499,7 +499,7 @@ async def test_what_has_expired_is_purged(nodes: Nodes, where: str) -> None:
         assert (len(rows["one_time_codes"]), len(rows["login_tickets"])) == (1, 0)
 
 
-@runs
+@async_test
 async def test_an_operator_opens_an_account_whose_second_factors_are_lost(nodes: Nodes, where: str) -> None:
     """After a salvage that found the account and not its codes: until then nobody gets in with the password alone."""
     from tests.kit.servers.populated_database import alter

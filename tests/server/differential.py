@@ -28,8 +28,8 @@ from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Chunks, Response
 from strongroom.server.routing import Router
 from strongroom.server.transport import connection as transport
-from tests.conftest import SECRET
 from tests.kit.servers.internals import context_of
+from tests.kit.servers.secret import SECRET
 
 PROBE: Final = b"GET /echo?probe HTTP/1.1\r\nHost: x\r\nX-Request-Id: probe\r\n\r\n"  # the end of every stream
 _SANE_ID: Final = re.compile(r"[A-Za-z0-9._:-]{1,128}")

@@ -28,7 +28,8 @@ from strongroom.store import Database, open_database
 from strongroom.store.postgres import combined_accounts
 from strongroom.store.postgres.account_batches import MAX_STATEMENTS, AccountBatcher
 from strongroom.store.postgres.connection import connect
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import alter, rows_of
 from tests.kit.waiting import until_async
@@ -100,7 +101,7 @@ async def require_booked(where: str, expected: dict[str, set[str]]) -> None:
         assert clock >= max(times[owner], default=0)
 
 
-@runs
+@async_test
 async def test_creates_of_many_accounts_share_a_statement(where: str, clock: Clock) -> None:
     """All are stored, and each caller is told of its own; an account's timestamps are in the order of its creates."""
     async with nodes(where, clock) as (node, _):
@@ -159,7 +160,7 @@ async def unfinished_import(node: Node, owner: str) -> Any:
     ],
     ids=lambda value: value.__name__,
 )
-@runs
+@async_test
 async def test_a_refusal_touches_no_other_account(
     where: str, clock: Clock, refused: Callable[[Node, str], Awaitable[Any]], why: type[Refusal]
 ) -> None:
@@ -180,7 +181,7 @@ async def test_a_refusal_touches_no_other_account(
 
 
 @pytest.mark.parametrize("table", ["ledgers", "keyrings"])
-@runs
+@async_test
 async def test_nobody_waits_for_an_account_that_is_locked(where: str, clock: Clock, table: str) -> None:
     """Another node holds the lock of one account: the others are stored meanwhile, and that one afterwards."""
     if "://" not in where:
@@ -202,7 +203,7 @@ async def test_nobody_waits_for_an_account_that_is_locked(where: str, clock: Clo
         await require_booked(where, {owner: {"x"} if owner == "u4" else {"x", "y"} for owner in OWNERS})
 
 
-@runs
+@async_test
 async def test_two_nodes_create_in_the_same_accounts(where: str, clock: Clock) -> None:
     """A uid is created once, whoever comes first; what is refused is refused for its own reason."""
     async with nodes(where, clock) as (one, two):
@@ -220,7 +221,7 @@ async def test_two_nodes_create_in_the_same_accounts(where: str, clock: Clock) -
         await require_booked(where, expected)
 
 
-@runs
+@async_test
 async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock) -> None:
     """One node makes vaults, another documents of the same uids, in many accounts at once: one of each is refused."""
     async with nodes(where, clock) as (one, two):
@@ -235,7 +236,7 @@ async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock)
                 assert Counter(isinstance(outcome, Refusal) for outcome in pair) == {True: 1, False: 1}, pair
 
 
-@runs
+@async_test
 async def test_what_another_node_commits_during_the_statement_is_not_overlooked(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -263,7 +264,7 @@ async def test_what_another_node_commits_during_the_statement_is_not_overlooked(
         await require_booked(where, {owner: set() if owner == "u4" else {"twin"} for owner in OWNERS})
 
 
-@runs
+@async_test
 async def test_a_lost_connection_is_no_lost_write(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statement was run, and its result never came: each create is repeated by itself, and stored once."""
     create = combined_accounts.create
@@ -279,7 +280,7 @@ async def test_a_lost_connection_is_no_lost_write(where: str, clock: Clock, monk
         await require_booked(where, {owner: {"x"} for owner in OWNERS})
 
 
-@runs
+@async_test
 async def test_a_statement_that_fails_is_counted_and_each_account_written(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,7 +299,7 @@ async def test_a_statement_that_fails_is_counted_and_each_account_written(
         await require_booked(where, {owner: {"x", "y"} for owner in OWNERS})
 
 
-@runs
+@async_test
 async def test_an_outage_is_told_to_all_that_wait() -> None:
     """Those that wait behind a statement that met it do not wait for as long again, one after the other."""
     begun, go_on = asyncio.Event(), asyncio.Event()

@@ -35,7 +35,8 @@ from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite import combined_writes as on_sqlite
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import rows_of
 
@@ -146,7 +147,7 @@ async def require_booked(where: str) -> None:
     assert clock >= max(times, default=0)
 
 
-@runs
+@async_test
 async def test_many_writes_are_combined(where: str, clock: Clock) -> None:
     """Of one vault or of several; the responses say what is stored."""
     async with nodes(where, clock, "v", "w") as (node, _):
@@ -163,7 +164,7 @@ async def test_many_writes_are_combined(where: str, clock: Clock) -> None:
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_each_refusal_is_its_own(where: str, clock: Clock) -> None:
     """Whatever is wrong with a write, it learns it, and the others are written."""
     async with nodes(where, clock, "v", "w") as (node, _):
@@ -196,7 +197,7 @@ async def test_each_refusal_is_its_own(where: str, clock: Clock) -> None:
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_a_repeated_write_is_answered_as_before(where: str, clock: Clock) -> None:
     """The same create, or the same put, gets what it has stored, and nothing is written twice."""
     async with nodes(where, clock, "v") as (node, _):
@@ -207,7 +208,7 @@ async def test_a_repeated_write_is_answered_as_before(where: str, clock: Clock) 
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_a_batch_that_is_not_combined_is_written_once(where: str, clock: Clock) -> None:
     """A put that was done before is answered by the action: what the statements have written by then is undone."""
     async with nodes(where, clock, "v") as (node, _):
@@ -223,7 +224,7 @@ async def test_a_batch_that_is_not_combined_is_written_once(where: str, clock: C
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_a_clock_is_never_behind(where: str, clock: Clock) -> None:
     """However many are written at once, and while the time of the machine stands still."""
     async with nodes(where, clock, "v") as (node, _):
@@ -235,7 +236,7 @@ async def test_a_clock_is_never_behind(where: str, clock: Clock) -> None:
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_history_is_kept_and_trimmed(where: str, clock: Clock) -> None:
     """The newest so many, gaps between versions or not; none where none is to be kept."""
     async with nodes(where, clock, "v") as (node, _):
@@ -260,7 +261,7 @@ async def test_history_is_kept_and_trimmed(where: str, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("limits", [AccountLimits(documents=7), AccountLimits(bytes=30)], ids=["documents", "bytes"])
-@runs
+@async_test
 async def test_a_quota_holds_for_all_of_a_round(where: str, clock: Clock, limits: AccountLimits) -> None:
     """As many as fit are written."""
     async with nodes(where, clock, "v") as (node, _):
@@ -272,7 +273,7 @@ async def test_a_quota_holds_for_all_of_a_round(where: str, clock: Clock, limits
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_bytes_of_history_stay_within_their_limit(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -288,7 +289,7 @@ async def test_bytes_of_history_stay_within_their_limit(
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_nothing_is_written_under_an_older_keyring(where: str, clock: Clock) -> None:
     """A write that was sealed with the keyring of before is refused, alone or among others."""
     async with nodes(where, clock, "v") as (node, _):
@@ -304,7 +305,7 @@ async def test_nothing_is_written_under_an_older_keyring(where: str, clock: Cloc
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_a_limited_key_writes_within_its_scope_alone(where: str, clock: Clock) -> None:
     """A key of one vault and one collection, beside its owner: what it may not write is refused as ever."""
     async with nodes(where, clock, "v", "w") as (node, _):
@@ -331,7 +332,7 @@ async def test_a_limited_key_writes_within_its_scope_alone(where: str, clock: Cl
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_two_nodes_write_in_one_account(where: str, clock: Clock) -> None:
     """At the same time, the same documents and others: each version is one write that was acknowledged."""
     async with nodes(where, clock, "v", "w") as (one, two):
@@ -359,7 +360,7 @@ async def test_two_nodes_write_in_one_account(where: str, clock: Clock) -> None:
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock) -> None:
     """One node makes the vault, another the document, at the same time: one of them is refused."""
     async with nodes(where, clock, "v") as (one, two):
@@ -369,7 +370,7 @@ async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock)
             assert Counter(isinstance(outcome, Refusal) for outcome in outcomes) == {True: 1, False: 1}, outcomes
 
 
-@runs
+@async_test
 async def test_a_session_that_has_ended_writes_nothing(where: str, clock: Clock) -> None:
     """Its writes are refused; those of other sessions of the account, in the same round, are done."""
     async with nodes(where, clock, "v") as (node, _):
@@ -387,7 +388,7 @@ async def test_a_session_that_has_ended_writes_nothing(where: str, clock: Clock)
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_what_is_undone_is_undone_whole(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that were written before the fault do not stay, of one write or of many; each is then run by itself."""
     if "://" in where:
@@ -403,7 +404,7 @@ async def test_what_is_undone_is_undone_whole(where: str, clock: Clock, monkeypa
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_an_unexpected_error_is_told_to_every_caller(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -422,7 +423,7 @@ async def test_an_unexpected_error_is_told_to_every_caller(
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@runs
+@async_test
 async def test_a_full_disk_refuses_what_does_not_fit(where: str, clock: Clock) -> None:
     """What is acknowledged is there, the rest is told, and all is written when there is room again."""
     async with nodes(where, clock, "v") as (node, _):
@@ -443,7 +444,7 @@ async def test_a_full_disk_refuses_what_does_not_fit(where: str, clock: Clock) -
 
 
 @pytest.mark.parametrize("where", ["postgres"], indirect=True)
-@runs
+@async_test
 async def test_a_connection_that_breaks_under_way(where: str, clock: Clock) -> None:
     """The statement may have been done: it is repeated, and what was written once is not written twice."""
     async with nodes(where, clock, "v") as (node, _):

@@ -20,7 +20,8 @@ from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.migrations import Migration
 from strongroom.store.postgres.connection import connect
 from strongroom.store.sqlite.migrate import migrate
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import (
     LARGE,
@@ -136,7 +137,7 @@ def kind_of(where: str) -> Any:
 # What arrives
 
 
-@runs
+@async_test
 async def test_every_row_arrives(pair: tuple[str, str], clock: Clock) -> None:
     """Of every table but the one that is left out, value by value; and the helper table is gone."""
     source, target = pair
@@ -153,7 +154,7 @@ async def test_every_row_arrives(pair: tuple[str, str], clock: Clock) -> None:
     assert listener.counts == {table.name: (len(after[table.name]),) * 2 for table in tables()}
 
 
-@runs
+@async_test
 async def test_there_and_back_again(place: Callable[[str], str], clock: Clock) -> None:
     """From SQLite to PostgreSQL and back, it is row for row what it was, NUL characters and large texts included."""
     here, there, back = place("sqlite"), place("postgres"), place("sqlite")
@@ -166,16 +167,16 @@ async def test_there_and_back_again(place: Callable[[str], str], clock: Clock) -
     assert LARGE in texts
 
 
-@runs
+@async_test
 async def test_the_copy_serves(pair: tuple[str, str], clock: Clock) -> None:
     """Old tokens, keys with their scopes, passwords and sync cursors work as if nothing had happened."""
     source, target = pair
     held = await live_in(source, clock)
     await copy(source, target, clock, Listener())
-    async with Served(target, clock) as house:
+    async with Served(target, clock) as server:
 
         async def get(path: str, bearer: str) -> Any:
-            return await house.http.get(path, headers={"authorization": f"Bearer {bearer}"})
+            return await server.http.get(path, headers={"authorization": f"Bearer {bearer}"})
 
         listed = f"/vaults/{held.plain['uid']}/documents?since=0"
         for bearer in (held.access, held.key):
@@ -184,9 +185,9 @@ async def test_the_copy_serves(pair: tuple[str, str], clock: Clock) -> None:
         within = [document for document in held.documents if document["collection"] == "c"]
         assert (await get(listed, held.reader)).json()["documents"] == within
         assert (await get(f"/vault/{held.blob['uid']}", held.reader)).status_code == 404
-        assert (await house.http.post("/auth/refresh", json={"refreshToken": held.refresh})).status_code == 200
-        assert (await house.login(held.email)).status_code == 200
-        await _goes_on(held, house.http)
+        assert (await server.http.post("/auth/refresh", json={"refreshToken": held.refresh})).status_code == 200
+        assert (await server.login(held.email)).status_code == 200
+        await _goes_on(held, server.http)
 
 
 async def _goes_on(held: Belongings, http: Any) -> None:
@@ -200,7 +201,7 @@ async def _goes_on(held: Belongings, http: Any) -> None:
     assert made.json()["updatedAt"] > held.documents[-1]["updatedAt"]
 
 
-@runs
+@async_test
 async def test_an_empty_service_can_be_copied_and_copied_onto(pair: tuple[str, str], clock: Clock) -> None:
     """A database on which a server was started, but never used, counts as empty."""
     source, target = pair
@@ -246,7 +247,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     monkeypatch.setattr(migrations, "load", lambda: steps)
 
 
-@runs
+@async_test
 async def test_a_later_migration_needs_no_change_here(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,7 +288,7 @@ def test_a_tally_knows_every_value_but_not_the_order() -> None:
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-@runs
+@async_test
 async def test_pages_are_bounded_by_bytes_and_by_rows(engine: str, place: Callable[[str], str], clock: Clock) -> None:
     """However large the documents are, few of them are in memory; and no page is empty."""
     here, where = place("sqlite"), place(engine)
@@ -307,7 +308,7 @@ async def test_pages_are_bounded_by_bytes_and_by_rows(engine: str, place: Callab
     assert len(pages) <= 8
 
 
-@runs
+@async_test
 async def test_postgres_reads_a_page_by_the_index_of_the_key(place: Callable[[str], str], clock: Clock) -> None:
     """Also where nothing is known yet of a table: or a copy would take the square of its time."""
     where = place("postgres")
@@ -343,7 +344,7 @@ async def refused(source: str, target: str, clock: Clock) -> str:
     return sentence
 
 
-@runs
+@async_test
 async def test_a_target_that_is_not_empty_is_refused_and_left_alone(pair: tuple[str, str], clock: Clock) -> None:
     """One account is enough. Not even its schema is touched."""
     source, target = pair
@@ -356,7 +357,7 @@ async def test_a_target_that_is_not_empty_is_refused_and_left_alone(pair: tuple[
     assert await rows_of(target) == before
 
 
-@runs
+@async_test
 async def test_a_target_of_another_program_is_refused(pair: tuple[str, str], clock: Clock) -> None:
     """Even an empty table of ours by name is not ours if there is no record of its making."""
     source, target = pair
@@ -368,7 +369,7 @@ async def test_a_target_of_another_program_is_refused(pair: tuple[str, str], clo
     assert set(await rows_of(target)) == {"users"}
 
 
-@runs
+@async_test
 async def test_an_older_source_is_refused_and_not_migrated(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -385,7 +386,7 @@ async def test_an_older_source_is_refused_and_not_migrated(
         assert not Path(target).exists()
 
 
-@runs
+@async_test
 async def test_a_newer_source_is_refused(pair: tuple[str, str], clock: Clock) -> None:
     """This program would not know what to copy."""
     source, target = pair
@@ -397,7 +398,7 @@ async def test_a_newer_source_is_refused(pair: tuple[str, str], clock: Clock) ->
     assert "install a newer strongroom" in sentence
 
 
-@runs
+@async_test
 async def test_a_newer_target_is_refused(pair: tuple[str, str], clock: Clock) -> None:
     """As when a server is started on it."""
     source, target = pair
@@ -407,7 +408,7 @@ async def test_a_newer_target_is_refused(pair: tuple[str, str], clock: Clock) ->
     assert "install a newer strongroom" in await refused(source, target, clock)
 
 
-@runs
+@async_test
 async def test_a_source_that_is_no_service_is_refused(tmp_path: Path, clock: Clock) -> None:
     """Nothing there, something else there, a folder there; and no target is made for it."""
     (tmp_path / "text").write_text("this is not a database, but long enough to be read as one" * 20)
@@ -425,7 +426,7 @@ async def test_a_source_that_is_no_service_is_refused(tmp_path: Path, clock: Clo
     assert not (tmp_path / "nothing").exists()
 
 
-@runs
+@async_test
 async def test_a_database_is_not_copied_onto_itself(tmp_path: Path, clock: Clock) -> None:
     """By whatever name it is called."""
     path, url = tmp_path / "a.db", postgres().fresh()
@@ -438,7 +439,7 @@ async def test_a_database_is_not_copied_onto_itself(tmp_path: Path, clock: Clock
     assert "are the same database" in await refused(url, url.replace("postgres:@", "other:secret@"), clock)
 
 
-@runs
+@async_test
 async def test_a_database_that_hides_under_two_names_is_not_copied_onto_itself(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -450,7 +451,7 @@ async def test_a_database_that_hides_under_two_names_is_not_copied_onto_itself(
     assert "copy_progress" not in await rows_of(url)
 
 
-@runs
+@async_test
 async def test_a_text_that_postgres_cannot_hold_is_a_sentence(place: Callable[[str], str], clock: Clock) -> None:
     """A NUL where the service itself would never let one in; the sentence says in which table."""
     source = place("sqlite")
@@ -461,7 +462,7 @@ async def test_a_text_that_postgres_cannot_hold_is_a_sentence(place: Callable[[s
     assert "does not take the rows of users" in await refused(source, place("postgres"), clock)
 
 
-@runs
+@async_test
 async def test_a_text_that_is_not_utf8_is_a_sentence(place: Callable[[str], str], clock: Clock) -> None:
     """Such a file was not written by us alone."""
     source = place("sqlite")
@@ -489,7 +490,7 @@ async def test_a_text_that_is_not_utf8_is_a_sentence(place: Callable[[str], str]
         "Postgresql://ada:hunter2@127.0.0.1/db",
     ],
 )
-@runs
+@async_test
 async def test_a_password_is_never_said(address: str, place: Callable[[str], str], clock: Clock) -> None:
     """Whatever is wrong with an address, on whichever side, no part of it that may be the password is shown."""
     source = place("sqlite")
@@ -527,7 +528,7 @@ def test_a_failure_is_a_sentence(error: Exception, says: str) -> None:
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_killed_before_any_statement_it_goes_on(
     place: Callable[[str], str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -563,7 +564,7 @@ async def test_killed_before_any_statement_it_goes_on(
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_killed_again_and_again_it_gets_there(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -599,7 +600,7 @@ async def test_killed_again_and_again_it_gets_there(
     ),
     indirect=["pair"],
 )
-@runs
+@async_test
 async def test_a_source_that_has_changed_is_copied_anew(pair: tuple[str, str], clock: Clock, change: str) -> None:
     """A server ran on it between the two runs: what was copied before is true no more, and is thrown away."""
     source, target = pair
@@ -613,7 +614,7 @@ async def test_a_source_that_has_changed_is_copied_anew(pair: tuple[str, str], c
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_a_change_of_what_was_not_copied_yet_costs_nothing(pair: tuple[str, str], clock: Clock) -> None:
     """It is simply copied as it is now."""
     source, target = pair
@@ -628,7 +629,7 @@ async def test_a_change_of_what_was_not_copied_yet_costs_nothing(pair: tuple[str
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_half_a_copy_is_neither_served_nor_copied_nor_filled_from_elsewhere(
     pair: tuple[str, str], place: Callable[[str], str], clock: Clock
 ) -> None:
@@ -649,7 +650,7 @@ async def test_half_a_copy_is_neither_served_nor_copied_nor_filled_from_elsewher
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_half_a_copy_of_another_release_is_refused(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -690,7 +691,7 @@ async def blocked(where: str) -> bool:
     return False
 
 
-@runs
+@async_test
 async def test_the_source_is_locked_against_writes_meanwhile(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -711,7 +712,7 @@ async def test_the_source_is_locked_against_writes_meanwhile(
     assert not await blocked(source)
 
 
-@runs
+@async_test
 async def test_a_source_that_is_being_written_to_is_refused(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -747,7 +748,7 @@ async def test_a_source_that_is_being_written_to_is_refused(
     ),
     indirect=["pair"],
 )
-@runs
+@async_test
 async def test_a_target_that_another_process_has_changed_is_no_copy(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch, meddling: str, says: str
 ) -> None:
@@ -765,7 +766,7 @@ async def test_a_target_that_another_process_has_changed_is_no_copy(
         open_database(target, clock)
 
 
-@runs
+@async_test
 async def test_two_copies_into_one_target_do_not_mix(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -784,7 +785,7 @@ async def test_two_copies_into_one_target_do_not_mix(
     assert (await rows_of(target))["documents"] == []
 
 
-@runs
+@async_test
 async def test_progress_runs_from_nothing_to_everything_twice(pair: tuple[str, str], clock: Clock) -> None:
     """Once for the copy, once for the look at it."""
     source, target = pair

@@ -20,7 +20,7 @@ from strongroom.archive import Manifest, Reader, Row, Writer
 from strongroom.cli import main
 from strongroom.store.maintenance.backup import backup
 from strongroom.store.postgres.connection import connect
-from tests.conftest import START, Clock
+from tests.kit.clock import START, Clock
 from tests.kit.samples import chosen
 from tests.kit.servers.populated_database import live_in, rows_of
 from tests.store.test_restore import Silence

@@ -19,7 +19,8 @@ from strongroom.model import AccountLimits, Actor, Document
 from strongroom.store import Database, RollbackWith, Tx, open_database
 from strongroom.store.queries.documents import Show
 from strongroom.store.sqlite.engine import SqliteDatabase
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import Postgres
 
 OpenDb = Callable[[], Database]
@@ -57,7 +58,7 @@ async def everything(db: Database) -> list[Document]:
     return found
 
 
-@runs
+@async_test
 async def test_what_was_written_is_there_after_reopening(open_db: OpenDb) -> None:
     """A write that returned is kept."""
     db = open_db()
@@ -70,7 +71,7 @@ async def test_what_was_written_is_there_after_reopening(open_db: OpenDb) -> Non
     await db.close()
 
 
-@runs
+@async_test
 async def test_one_failure_does_not_touch_the_others(open_db: OpenDb) -> None:
     """Writes that share a commit fail alone: the refused one leaves nothing, the rest is there."""
     db = open_db()
@@ -88,7 +89,7 @@ async def test_one_failure_does_not_touch_the_others(open_db: OpenDb) -> None:
     await db.close()
 
 
-@runs
+@async_test
 async def test_undo_answers_and_writes_nothing(open_db: OpenDb) -> None:
     """A retry is answered with what is stored, and the vault's clock does not move for it."""
     db = open_db()
@@ -105,7 +106,7 @@ async def test_undo_answers_and_writes_nothing(open_db: OpenDb) -> None:
     await db.close()
 
 
-@runs
+@async_test
 async def test_times_of_a_vault_never_repeat_and_never_run_back(open_db: OpenDb, clock: Clock) -> None:
     """However many write at once, and whatever the machine's clock does."""
     db = open_db()
@@ -124,7 +125,7 @@ async def test_times_of_a_vault_never_repeat_and_never_run_back(open_db: OpenDb,
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_snapshot_does_not_change_while_it_is_open(open_db: OpenDb) -> None:
     """What is written while a list is read does not appear in it, nor move within it."""
     db = open_db()
@@ -146,7 +147,7 @@ async def test_a_snapshot_does_not_change_while_it_is_open(open_db: OpenDb) -> N
     await db.close()
 
 
-@runs
+@async_test
 async def test_pages_are_bounded_by_bytes(open_db: OpenDb) -> None:
     """However large the documents are, only a few of them are in memory."""
     db = open_db()
@@ -171,7 +172,7 @@ async def test_pages_are_bounded_by_bytes(open_db: OpenDb) -> None:
     ],
     ids=["small", "little larger", "large", "a mark"],
 )
-@runs
+@async_test
 async def test_lists_of_small_documents_are_whole_and_bounded(
     stored: list[str], open_db: OpenDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +195,7 @@ async def test_lists_of_small_documents_are_whole_and_bounded(
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_short_list_reads_one_large_document_at_most(tmp_path: Path, clock: Clock) -> None:
     """On SQLite others wait for a short read; what lies behind the data of a row is read through all of it."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
@@ -210,7 +211,7 @@ async def test_a_short_list_reads_one_large_document_at_most(tmp_path: Path, clo
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_cancelled_writer_leaves_the_others_alone(open_db: OpenDb) -> None:
     """A client that goes away while its write waits does not stop the queue."""
     db = open_db()
@@ -225,7 +226,7 @@ async def test_a_cancelled_writer_leaves_the_others_alone(open_db: OpenDb) -> No
     await db.close()
 
 
-@runs
+@async_test
 async def test_deleting_a_vault_takes_its_documents_along(open_db: OpenDb) -> None:
     """And only its own."""
     db = open_db()
@@ -241,7 +242,7 @@ async def test_deleting_a_vault_takes_its_documents_along(open_db: OpenDb) -> No
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_refusal_in_a_read_leaves_the_reader_usable(open_db: OpenDb) -> None:
     """The next read works."""
     db = open_db()
@@ -263,7 +264,7 @@ def _made(outcome: Any) -> Document:
     return document
 
 
-@runs
+@async_test
 async def test_refusals_among_writes_of_one_account_do_not_touch_the_others(open_db: OpenDb) -> None:
     """Many at once, of which some conflict, some are undone, some break a rule: each gets its own outcome."""
     db = open_db()
@@ -287,7 +288,7 @@ async def test_refusals_among_writes_of_one_account_do_not_touch_the_others(open
     assert len({document.updated_at for document in stored}) == len(stored)
 
 
-@runs
+@async_test
 async def test_writes_of_one_account_end_when_the_database_is_away() -> None:
     """No write hangs behind the one that met it; and all goes on when it is back."""
     server = Postgres()

@@ -15,7 +15,7 @@ from strongroom.store.postgres import combined_accounts
 from strongroom.store.postgres import combined_writes as on_postgres
 from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite import combined_writes as on_sqlite
-from tests.conftest import Clock
+from tests.kit.clock import Clock
 from tests.store import test_combined_accounts as tests_of_accounts
 from tests.store import test_combined_writes as tests
 from tests.sync.test_planted import PAGE

@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from tests.conftest import Person
+from tests.kit.people.person import Person
 from tests.kit.people.soft_authenticator import ES256, SoftPasskey, unb64
 
 ORIGIN, RP_ID = "https://vault.example.com", "vault.example.com"
