@@ -17,6 +17,9 @@ import pytest
 
 from strongroom.store import Database, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
+
+pytest.register_assert_rewrite("tests.kit", "tests.store")  # before anything of them is imported
+
 from tests.kit import cheap_hashing
 from tests.kit.asynchronous import async_test as runs
 from tests.kit.asynchronous import close_after_test

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import Any
 
 import apsw
@@ -17,6 +16,7 @@ from strongroom.rules import DAY, MAX_DEVICE_NAME, MINUTE, REUSE_GRACE, SESSIONS
 from tests.kit.asynchronous import async_test
 from tests.kit.people.invitations import invite
 from tests.kit.people.one_time_codes import code, wrong_code
+from tests.kit.servers.database_files import raw_bytes
 from tests.kit.servers.internals import context_of, database_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
@@ -185,11 +185,6 @@ async def contents(where: str) -> dict[str, str]:
         return {row[0]: str(await wire.fetch(f"SELECT * FROM {row[0]}")) for row in tables}
     finally:
         await wire.close()
-
-
-def raw_bytes(where: str) -> bytes:
-    """All bytes of all files of a SQLite database, its log included."""
-    return b"".join(path.read_bytes() for path in Path(where).parent.iterdir() if path.is_file())
 
 
 @async_test

@@ -14,11 +14,11 @@ import pytest
 
 from strongroom import store
 from strongroom.store.sqlite.engine import SqliteDatabase
-from tests.contract.harness import Server
-from tests.faults.test_kill import settle_in
 from tests.kit.asynchronous import async_test
 from tests.kit.clock import Clock
+from tests.kit.people.settled import settle_in
 from tests.kit.servers.in_process import OpenServer
+from tests.kit.servers.process import Server
 
 
 @async_test
@@ -52,7 +52,7 @@ async def test_a_list_that_is_broken_off_leaves_no_old_moment_behind(open_server
         path = f"/vaults/{vault['uid']}/documents"
         for _ in range(6):
             await person.document(vault, data="A" * 100_000)
-        app = server.app
+        app: Any = server.app
         for _ in range(3):
             await _hang_up(app, path, person.access)
             made = await person.document(vault)
@@ -132,7 +132,7 @@ async def test_a_request_that_outlives_its_account_is_refused(open_server: OpenS
     """Its rows are gone: that is no fault of ours."""
     async with open_server() as server:
         person = await server.person()
-        app = server.app
+        app: Any = server.app
         body = b'{"name": "late"}'
         started, go_on = asyncio.Event(), asyncio.Event()
         sent: list[dict[str, Any]] = []

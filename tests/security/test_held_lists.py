@@ -22,8 +22,8 @@ from strongroom.actions import admin
 from strongroom.errors import Refusal
 from strongroom.server import snapshot_slots, snapshots
 from strongroom.store.sqlite import writer as sqlite_writer
-from tests.export.test_export import Slow
 from tests.kit.asynchronous import async_test
+from tests.kit.network.slow_reader import SlowReader
 from tests.kit.people.person import Person
 from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import context_of, database_of, is_started, unfinished
@@ -243,9 +243,9 @@ def documents_of(raw: bytes) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def slowly(server: InProcessServer, person: Person, path: str, query: str = "") -> AsyncIterator[Slow]:
+async def slowly(server: InProcessServer, person: Person, path: str, query: str = "") -> AsyncIterator[SlowReader]:
     """A list whose client took its beginning, and then nothing for longer than a snapshot lives."""
-    slow = Slow(server.app, person.access, path, query)
+    slow = SlowReader(server.app, person.access, path, query)
     await slow.take(2)
     async with asyncio.timeout(20):
         while context_of(server.app).lists.held:  # noqa: ASYNC110
@@ -337,7 +337,7 @@ async def test_a_limit_counts_over_all_of_a_continued_list(open_server: OpenServ
     async with open_server() as server:
         person, path, made = await filled(server)
         for query in ("", "&since=0"):
-            slow = Slow(server.app, person.access, path, f"limit={limit}{query}")
+            slow = SlowReader(server.app, person.access, path, f"limit={limit}{query}")
             raw = asyncio.ensure_future(dawdle(slow))
             found = documents_of(await raw)
             assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made[:limit]]
@@ -345,7 +345,7 @@ async def test_a_limit_counts_over_all_of_a_continued_list(open_server: OpenServ
             assert found["next"] == found["documents"][-1]["updatedAt"]
 
 
-async def dawdle(slow: Slow) -> bytes:
+async def dawdle(slow: SlowReader) -> bytes:
     """Read all, and let every snapshot end in between."""
     while not slow.task.done():
         slow._turns.release()
@@ -422,7 +422,7 @@ async def test_an_export_ends_with_the_right_to_it(
     monkeypatch.setattr(snapshots.ExportSnapshot, "seconds", 0.0)
     async with open_server() as server:
         person, _, _ = await filled(server, 30)
-        slow = Slow(server.app, person.access)
+        slow = SlowReader(server.app, person.access)
         await slow.take(2)
         if ending == "logout":
             assert (await person("POST", "/auth/logout", {})).status_code == 200
@@ -469,7 +469,7 @@ async def test_readers_of_every_pace_get_all_of_their_lists(
         room = context_of(server.app)
 
         async def one() -> None:
-            slow = Slow(server.app, person.access, path, chance.choice(("", "since=0")))
+            slow = SlowReader(server.app, person.access, path, chance.choice(("", "since=0")))
             leaves = chance.random() < 0.3
             for n in range(40):
                 if slow.task.done():

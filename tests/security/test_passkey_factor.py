@@ -11,6 +11,7 @@ import pytest
 from strongroom.actions import admin
 from strongroom.rules import FAILURES_PER_ACCOUNT
 from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import good, refused
 from tests.kit.people.keyrings import keyring
 from tests.kit.people.one_time_codes import code, wrong_code
 from tests.kit.people.passkeys import (
@@ -18,12 +19,10 @@ from tests.kit.people.passkeys import (
     ORIGIN,
     PASSWORD,
     add_passkey,
-    good,
     log_in,
     login_options,
     newest_events,
     proof_by,
-    refused,
     second_factor,
 )
 from tests.kit.people.person import Person

@@ -23,10 +23,10 @@ from strongroom.rules import (
     FAILURES_PER_ADDRESS,
     PASSKEYS_PER_ACCOUNT,
 )
-from tests.contract.harness import Server
-from tests.contract.people import PASSWORD as CONTRACT_PASSWORD
-from tests.contract.people import Person as ContractPerson
 from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import good, refused
+from tests.kit.people.api_user import PASSWORD as CONTRACT_PASSWORD
+from tests.kit.people.api_user import ApiUser as ContractPerson
 from tests.kit.people.passkeys import (
     BY_PASSWORD,
     ORIGIN,
@@ -34,12 +34,10 @@ from tests.kit.people.passkeys import (
     RP_ID,
     add_passkey,
     creation_options,
-    good,
     log_in,
     login_options,
     newest_events,
     proof_by,
-    refused,
     register,
     second_factor,
 )
@@ -48,6 +46,7 @@ from tests.kit.people.soft_authenticator import EDDSA, ES256, RS256, USER_PRESEN
 from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.populated_database import rows_of
+from tests.kit.servers.process import Server
 
 SETTINGS = {"public_url": ORIGIN}
 

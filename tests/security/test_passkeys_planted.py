@@ -16,13 +16,13 @@ from strongroom.server import ceremonies
 from strongroom.store.statement import Sql
 from tests.kit.asynchronous import async_test
 from tests.kit.faults.planted_faults import no_stale_names
+from tests.kit.network.responses import good
 from tests.kit.people.passkeys import (
     BY_PASSWORD,
     ORIGIN,
     RP_ID,
     add_passkey,
     creation_options,
-    good,
     log_in,
     login_options,
     proof_by,

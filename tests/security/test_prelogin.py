@@ -26,10 +26,10 @@ from tests.kit.servers.internals import context_of, database_of
 from tests.kit.servers.populated_database import rows_of
 from tests.kit.servers.postgres import postgres
 from tests.kit.servers.secret import SECRET
+from tests.kit.servers.silent_watcher import SilentWatcher
 from tests.security.asgi_request import Answer, fresh_address
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Stage
-from tests.store.test_epochs import Silence
 
 HERE = "192.0.2.77"
 LENGTHS = {"salt": 16, "recovery": 144}
@@ -206,7 +206,7 @@ async def test_a_copied_service_shows_the_same_decoys(tmp_path: Path, clock: Clo
 
     before = await shown(db_path=source)
     assert await shown(database_url=target) != before
-    await copy(source, target, clock, Silence())
+    await copy(source, target, clock, SilentWatcher())
     assert await shown(database_url=target) == before
 
 

@@ -11,10 +11,10 @@ import pytest
 from tests.kit.asynchronous import async_test
 from tests.kit.people.passkeys import ORIGIN, RP_ID
 from tests.kit.people.soft_authenticator import EDDSA, ES256, RS256, SoftPasskey, b64, unb64
+from tests.kit.people.wrong_ceremonies import ASSERTION, BOTH, REGISTRATION
 from tests.kit.samples import SEED, rounds
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
-from tests.test_webauthn import ASSERTION, BOTH, REGISTRATION
 
 ROUNDS = rounds(400, 5_000)
 JUNK: tuple[Any, ...] = (None, 0, -1, True, "", "AA", "=", "ä", "A" * 20_000, [], {}, [[]], {"a": 1}, 1e300, "\x00")

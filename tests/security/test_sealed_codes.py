@@ -10,9 +10,9 @@ import pytest
 from tests.kit.asynchronous import async_test
 from tests.kit.servers.internals import context_of
 from tests.kit.servers.populated_database import rows_of
+from tests.security.code_owner import Owner, assert_refused, enrolled
 from tests.security.conftest import Nodes
 from tests.security.fixtures import Stage
-from tests.security.test_second_factor import Owner, enrolled, refused
 
 OLD, NEW, OWN = (f"the {name} secret, which has 32 bytes or more" for name in ("old", "new", "own"))
 
@@ -110,6 +110,6 @@ async def test_a_lost_secret_is_told_and_recovery_codes_still_count(
         ticket = await owner.ticket()
         for _ in range(12):
             answer = await owner.finish(ticket, owner.code())
-            refused(answer, "unavailable", 503)
+            assert_refused(answer, "unavailable", 503)
             assert "recovery code" in answer.json()["error"]["message"]
         assert (await owner.finish(await owner.ticket(), {"recoveryCode": owner.recovery_codes[0]})).status == 200

@@ -14,8 +14,8 @@ from strongroom.server.live.channel import Channel
 from tests.kit.asynchronous import async_test
 from tests.kit.network.event_stream import Follow
 from tests.security.conftest import Nodes
+from tests.security.endings import ENDINGS, Cast
 from tests.security.fixtures import Stage
-from tests.security.test_revocation import ENDINGS, Cast
 
 REASONS = {"here": "session_revoked", "there": "session_revoked", "key": "key_revoked"}
 

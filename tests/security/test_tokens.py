@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from strongroom.rules import MINUTE
-from tests.contract.harness import SECRET
 from tests.contract.jwt import resigned
 from tests.kit.asynchronous import async_test
+from tests.kit.servers.secret import SECRET
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
 from tests.security.forgeries import corpus

@@ -16,10 +16,10 @@ import httpx2
 from strongroom import create_server
 from strongroom.store.maintenance.copy import LEFT_OUT
 from strongroom.store.postgres.connection import connect
-from tests.kit.servers.in_process import InProcessServer
 from tests.kit.people import one_time_codes, passkeys
 from tests.kit.people.invitations import invite
 from tests.kit.programs import processes
+from tests.kit.servers.in_process import InProcessServer
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.postgres import postgres
 from tests.kit.servers.secret import SECRET
@@ -232,3 +232,8 @@ def damage(path: Path) -> None:
     with path.open("rb+") as file:
         file.seek((page - 1) * size)
         file.write(b"\xa5" * size)
+
+
+def without_lineage(rows: Rows) -> Rows:
+    """These rows, less the one that every copy gives a value of its own."""
+    return {name: found for name, found in rows.items() if name != "lineage"}
