@@ -6,22 +6,17 @@ import asyncio
 import uuid
 from typing import Any
 
-import httpx2
 import pytest
 
 from strongroom import rules
 from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import refused
 from tests.kit.people.person import Person
 from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import rows_of
-from tests.server.test_history import kept
+from tests.server.kept_versions import kept_versions
 
 ROW = {"data": "BBBB", "hmac": "of b"}
-
-
-def refused(answer: httpx2.Response, status: int, code: str) -> Any:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    return answer.json()["error"].get("details")
 
 
 async def documents(person: Person) -> tuple[dict[str, Any], str]:
@@ -69,7 +64,7 @@ async def test_a_document_is_replaced_at_a_chosen_version(open_server: OpenServe
         for version, newer in ((1, 1), (2, 7), (7, 7)):
             details = refused(
                 await person("PUT", path, {**wanted, "version": version, "newVersion": newer}), 409, "document_conflict"
-            )
+            )["details"]
             assert details == {"version": 1, "updatedAt": made["updatedAt"]}
         done = await person("PUT", path, wanted)
         assert (done.status_code, done.json()["version"], done.headers["etag"]) == (200, 7, '"7"')
@@ -86,7 +81,7 @@ async def test_a_document_is_replaced_at_a_chosen_version(open_server: OpenServe
         starred = await person("PUT", path, {"data": "CCCC", "newVersion": 7}, headers={"if-match": "*"})
         refused(starred, 412, "document_conflict")
         assert await usage(person) == before
-        assert await kept(person, path) == [1]
+        assert await kept_versions(person, path) == [1]
         header = await person("PUT", path, {**ROW, "newVersion": 12}, headers={"if-match": '"7"'})
         assert (header.status_code, header.json()["version"]) == (200, 12)
         assert (await person("PUT", path, {**ROW, "version": 12})).json()["version"] == 13
@@ -106,10 +101,12 @@ async def test_a_batch_takes_chosen_versions(open_server: OpenServer) -> None:
         server.clock.pass_(1_000)
         assert (await person("POST", batch, {"operations": [new, put]})).json() == done.json()
         bad = [{**new, "newVersion": 6}, {**put, "version": 9, "newVersion": 9, "data": "CCCC"}]
-        failures = refused(await person("POST", batch, {"operations": bad}), 409, "batch_conflict")["operations"]
+        failures = refused(await person("POST", batch, {"operations": bad}), 409, "batch_conflict")["details"][
+            "operations"
+        ]
         assert [(one["code"], one["version"]) for one in failures] == [("uid_taken", 5), ("document_conflict", 9)]
         wrong = {"operations": [{**new, "newVersion": 0}]}
-        assert set(refused(await person("POST", batch, wrong), 400, "validation_error")["fields"]) == {
+        assert set(refused(await person("POST", batch, wrong), 400, "validation_error")["details"]["fields"]) == {
             "operations[0].newVersion"
         }
         listed = (await person("GET", f"{path}?since=0")).json()["documents"]
@@ -131,7 +128,10 @@ async def test_a_vault_is_changed_at_a_chosen_version(open_server: OpenServer, v
         assert (done.status_code, done.json()["version"]) == (200, 7)
         server.clock.pass_(1_000)
         assert (await person("PUT", path, wanted)).json() == done.json()
-        assert refused(await person("PUT", path, {**wanted, "newVersion": 9}), 409, "vault_conflict")["version"] == 7
+        assert (
+            refused(await person("PUT", path, {**wanted, "newVersion": 9}), 409, "vault_conflict")["details"]["version"]
+            == 7
+        )
         refused(await person("PUT", path, {**content, "version": 6, "newVersion": 9}), 409, "vault_conflict")
         starred = await person("PUT", path, {**content, "newVersion": 5}, headers={"if-match": "*"})
         refused(starred, 412, "vault_conflict")
@@ -172,8 +172,8 @@ async def test_a_jump_costs_no_history(open_server: OpenServer, where: str) -> N
             assert (await person("PUT", path, {"data": "B" * 4, **body})).status_code == 200
             assert (await person("PUT", blob, {"data": "C" * 4, "salt": "", **body})).status_code == 200
             row = newer
-        assert await kept(person, path) == [50_000, 1_001, 1_000]
-        assert await kept(person, blob) == [50_000, 1_001, 1_000]
+        assert await kept_versions(person, path) == [50_000, 1_001, 1_000]
+        assert await kept_versions(person, blob) == [50_000, 1_001, 1_000]
         tables = await rows_of(where)
         assert len(tables["versions"]) == len(tables["blob_versions"]) == 3
         assert (await usage(person))["kept"] == 6 * (4 + 256)
@@ -194,7 +194,10 @@ async def test_no_version_is_so_high_that_nothing_can_follow(open_server: OpenSe
         for method, where, body in roads:
             for bad in (0, -1, rules.MAX_NEW_VERSION + 1, 2**53, 2**63, 10**30, 1.5, "2", True):
                 answer = await person(method, where, {**body, "newVersion": bad})
-                assert set(refused(answer, 400, "validation_error")["fields"]) == {"newVersion"}, (where, bad)
+                assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"newVersion"}, (
+                    where,
+                    bad,
+                )
         top = rules.MAX_NEW_VERSION
         for method, where, body in roads:
             assert (await person(method, where, {**body, "newVersion": top})).json()["version"] == top
@@ -215,4 +218,4 @@ async def test_of_many_that_repeat_a_row_all_are_answered_alike(open_server: Ope
         stored = (await person("GET", path)).json()
         assert stored["version"] == 7
         assert {answer.text for answer in answers if answer.status_code == 200} == {(await person("GET", path)).text}
-        assert await kept(person, path) == [1]
+        assert await kept_versions(person, path) == [1]

@@ -12,6 +12,7 @@ from tests.kit.asynchronous import async_test
 from tests.kit.people.person import Person
 from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import rows_of
+from tests.server.kept_versions import kept_versions
 
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
 
@@ -23,13 +24,6 @@ async def put(person: Person, path: str, data: str, version: int) -> dict[str, A
     return body
 
 
-async def kept(person: Person, path: str, **more: Any) -> list[int]:
-    """The numbers of the kept versions, as they are listed."""
-    answer = await person("GET", f"{path}/versions", **more)
-    assert answer.status_code == 200, answer.text
-    return [version["version"] for version in answer.json()["versions"]]
-
-
 @async_test
 async def test_every_version_of_a_document_can_be_read(open_server: OpenServer) -> None:
     """Replaced, deleted and revived: newest first in the list, and word for word as each was answered."""
@@ -38,7 +32,7 @@ async def test_every_version_of_a_document_can_be_read(open_server: OpenServer) 
         vault = await person.vault()
         first = await person.document(vault, data="AAAA", hmac="é\0")
         path = f"/vaults/{vault['uid']}/documents/{first['uid']}"
-        assert await kept(person, path) == []
+        assert await kept_versions(person, path) == []
         server.clock.pass_(1_000)
         second = await put(person, path, "BBBBBB", 1)
         gone = (await person("DELETE", path)).json()
@@ -81,7 +75,7 @@ async def test_a_retry_keeps_nothing_and_a_refusal_neither(open_server: OpenServ
             {"op": "put", "uid": document["uid"], "data": "EEEE", "version": 9},
         ]
         assert (await person("POST", f"/vaults/{vault['uid']}/batch", {"operations": operations})).status_code == 409
-        assert await kept(person, path) == [1]
+        assert await kept_versions(person, path) == [1]
 
 
 @pytest.mark.parametrize("most", [1, 3])
@@ -96,12 +90,12 @@ async def test_no_more_than_so_many_are_kept(open_server: OpenServer, most: int)
         for version in range(1, 6):
             await put(person, path, "B" * version, version)
             await person("PUT", f"/vault/{vault['uid']}", {"data": str(version), "salt": ""})
-            assert len(await kept(person, path)) == min(version, most)
-        assert await kept(person, path) == [5, 4, 3][:most]
-        assert await kept(person, f"/vault/{vault['uid']}") == [5, 4, 3][:most]
+            assert len(await kept_versions(person, path)) == min(version, most)
+        assert await kept_versions(person, path) == [5, 4, 3][:most]
+        assert await kept_versions(person, f"/vault/{vault['uid']}") == [5, 4, 3][:most]
         more = [{"op": "put", "uid": document["uid"], "data": "CC", "version": v} for v in range(6, 12)]
         assert (await person("POST", f"/vaults/{vault['uid']}/batch", {"operations": more})).status_code == 200
-        assert await kept(person, path) == [11, 10, 9][:most]
+        assert await kept_versions(person, path) == [11, 10, 9][:most]
 
 
 @async_test
@@ -120,8 +114,8 @@ async def test_trimming_touches_the_owner_alone(open_server: OpenServer) -> None
                 await person("PUT", f"/vault/{vault['uid']}", {"data": str(version), "salt": ""})
             histories.append((person, path, f"/vault/{vault['uid']}", [rounds, rounds - 1]))
         for person, document, blob, wanted in histories:
-            assert await kept(person, document) == wanted
-            assert await kept(person, blob) == wanted
+            assert await kept_versions(person, document) == wanted
+            assert await kept_versions(person, blob) == wanted
 
 
 @async_test
@@ -135,7 +129,7 @@ async def test_history_can_be_off(open_server: OpenServer, where: str) -> None:
         await put(person, path, "BBBB", 1)
         await person("DELETE", path)
         await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
-        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([], [])
+        assert (await kept_versions(person, path), await kept_versions(person, f"/vault/{vault['uid']}")) == ([], [])
         assert (await person("GET", f"{path}/versions/3")).status_code == 200
         assert (await person("GET", f"{path}/versions/2")).status_code == 404
         tables = await rows_of(where)
@@ -166,10 +160,10 @@ async def test_every_blob_can_be_read(open_server: OpenServer) -> None:
         assert {one["uid"] for one in shown} == {vault["uid"]}
         assert (await person("GET", f"{path}/versions/2")).json()["error"]["code"] == "version_not_found"
         plain = await person.vault()
-        assert await kept(person, f"/vault/{plain['uid']}") == []
+        assert await kept_versions(person, f"/vault/{plain['uid']}") == []
         assert (await person("GET", f"/vault/{plain['uid']}/versions/1")).status_code == 404
         await person("PUT", f"/vault/{plain['uid']}", {"data": "first", "salt": ""})
-        assert await kept(person, f"/vault/{plain['uid']}") == []
+        assert await kept_versions(person, f"/vault/{plain['uid']}") == []
 
 
 @async_test
@@ -186,14 +180,17 @@ async def test_history_is_kept_for_days(open_server: OpenServer, where: str) -> 
         await put(person, path, "CCCC", 2)
         await person("PUT", f"/vault/{vault['uid']}", {"data": "2", "salt": ""})
         await server.purge_expired()
-        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([2, 1], [2, 1])
+        assert (await kept_versions(person, path), await kept_versions(person, f"/vault/{vault['uid']}")) == (
+            [2, 1],
+            [2, 1],
+        )
         server.clock.pass_(5 * DAY + 10)  # moments run ahead of a clock that stands
         await server.purge_expired()
-        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([2], [2])
+        assert (await kept_versions(person, path), await kept_versions(person, f"/vault/{vault['uid']}")) == ([2], [2])
         assert len((await rows_of(where))["vault_changes"]) == 1
         server.clock.pass_(5 * DAY + 10)  # moments run ahead of a clock that stands
         await server.purge_expired()
-        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([], [])
+        assert (await kept_versions(person, path), await kept_versions(person, f"/vault/{vault['uid']}")) == ([], [])
         assert (await person("GET", path)).json()["data"] == "CCCC"
         assert (await rows_of(where))["vault_changes"] == []
 
@@ -240,11 +237,11 @@ async def test_a_key_sees_the_history_of_what_it_reaches(open_server: OpenServer
             await put(person, f"{documents}/{document['uid']}", "BBBB", 1)
         await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
         narrow = await person.key(collections=["c"])
-        assert await kept(person, f"{documents}/{inside['uid']}", bearer=narrow) == [1]
+        assert await kept_versions(person, f"{documents}/{inside['uid']}", bearer=narrow) == [1]
         for tail in ("", "/1", "/2"):
             hidden = await person("GET", f"{documents}/{outside['uid']}/versions{tail}", bearer=narrow)
             assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "document_not_found")
-        assert await kept(person, f"/vault/{vault['uid']}", bearer=narrow) == []
+        assert await kept_versions(person, f"/vault/{vault['uid']}", bearer=narrow) == []
         for version in (1, 2):
             hidden = await person("GET", f"/vault/{vault['uid']}/versions/{version}", bearer=narrow)
             assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "version_not_found")

@@ -8,9 +8,10 @@ from typing import Any
 
 from strongroom.errors import KeyringConflict
 from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import refused
 from tests.kit.people.person import Person
 from tests.kit.servers.in_process import OpenServer
-from tests.server.test_keyrings import PATH, PROOF, ann_of, refused
+from tests.server.keyring_owner import PATH, PROOF, ann_of
 
 OLD, NEW = {"keyring-version": "1"}, {"keyring-version": "2"}
 
@@ -44,7 +45,7 @@ async def test_a_write_of_before_a_newer_keyring_is_refused(open_server: OpenSer
         document = await ann.document(vault)
         await replace_keyring(ann)
         for method, path, body in writes(vault, document):
-            details = refused(await ann(method, path, body, headers=OLD), 409, "keyring_conflict")
+            details = refused(await ann(method, path, body, headers=OLD), 409, "keyring_conflict")["details"]
             assert details["version"] == 2
         listed = (await ann("GET", f"/vaults/{vault['uid']}/documents?since=0")).json()["documents"]
         assert [(row["uid"], row["version"]) for row in listed] == [(document["uid"], 1)]

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-import httpx2
 import pytest
 
 from strongroom import keyring_head, rules, store, wire
@@ -18,49 +17,22 @@ from strongroom.model import Actor, Expected, Origin, Proof
 from strongroom.rules import DAY, HOUR
 from strongroom.store import Database
 from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import refused
 from tests.kit.people.keyrings import keyring
 from tests.kit.people.person import Person
+from tests.kit.servers.database_files import raw_bytes
 from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import database_of
-from tests.security.test_account import raw_bytes
+from tests.server.keyring_owner import KDF, NEW, PASSWORD, PATH, PROOF, VERSIONS, ann_of, registered
 
-PASSWORD, NEW = "an auth key in base64url", "another auth key in base64url"
-KDF = {
-    "format": 2,
-    "kdf": "argon2id",
-    "memory": 65_536,
-    "passes": 3,
-    "lanes": 1,
-    "salt": "c2FsdA==",
-    "recovery": "AA==",
-}
 OTHER: dict[str, Any] = {**KDF, "salt": "b3RoZXI="}
-PATH, VERSIONS = "/auth/keyring", "/auth/keyring/versions"
-PROOF = {"currentPassword": PASSWORD}
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
-
-
-async def registered(server: InProcessServer, **body: Any) -> httpx2.Response:
-    email = body.pop("email", "ann@example.com")
-    return await server.http.post("/auth/email/register", json={"email": email, "password": PASSWORD, **body})
-
-
-async def ann_of(server: InProcessServer, **body: Any) -> Person:
-    """Somebody whose client keeps a descriptor and a keyring here, from the beginning."""
-    made = await registered(server, **{"kdf": KDF, "keyring": "Rmlyc3Q=", **body})
-    assert made.status_code == 201, made.text
-    return Person(server.http, "ann@example.com", made.json())
 
 
 async def asked(server: InProcessServer, email: str = "ann@example.com") -> Any:
     answer = await server.http.post("/auth/email/prelogin", json={"email": email})
     assert answer.status_code == 200, answer.text
     return answer.json()["kdf"]
-
-
-def refused(answer: httpx2.Response, status: int, code: str) -> Any:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    return answer.json()["error"].get("details")
 
 
 def change(**body: Any) -> dict[str, Any]:
@@ -113,10 +85,10 @@ async def test_a_keyring_is_replaced_at_the_version_that_was_seen(open_server: O
         for version in (-1, 0, 1, 3, rules.MAX_INTEGER):
             details = refused(
                 await ann("PUT", PATH, {"keyring": "TGF0ZQ==", "version": version, **PROOF}), 409, "keyring_conflict"
-            )
+            )["details"]
             assert details == {"version": 2, "updatedAt": stored["updatedAt"]}
         late = await ann("PUT", PATH, {"keyring": "TGF0ZQ==", **PROOF}, headers={"if-match": '"1"'})
-        assert refused(late, 412, "keyring_conflict") == {"version": 2, "updatedAt": stored["updatedAt"]}
+        assert refused(late, 412, "keyring_conflict")["details"] == {"version": 2, "updatedAt": stored["updatedAt"]}
         assert (await ann("GET", PATH)).json() == stored
         good = await ann("PUT", PATH, {"keyring": "VGhpcmQ=", **PROOF}, headers={"if-match": '"2"'})
         assert (good.status_code, good.json()["version"]) == (200, 3)
@@ -146,7 +118,9 @@ async def test_the_first_keyring_replaces_version_0(open_server: OpenServer) -> 
     """Where there is none, nothing else is accepted: not any version, and not If-Match with a star."""
     async with open_server() as server:
         bob = await server.person(password=PASSWORD)
-        details = refused(await bob("PUT", PATH, {"keyring": "QQ==", "version": 1, **PROOF}), 409, "keyring_conflict")
+        details = refused(await bob("PUT", PATH, {"keyring": "QQ==", "version": 1, **PROOF}), 409, "keyring_conflict")[
+            "details"
+        ]
         assert details == {"version": 0, "updatedAt": 0}
         starred = await bob("PUT", PATH, {"keyring": "QQ==", **PROOF}, headers={"if-match": "*"})
         refused(starred, 412, "keyring_conflict")
@@ -180,7 +154,9 @@ async def test_a_descriptor_is_changed_only_with_the_password(open_server: OpenS
     async with open_server() as server:
         ann = await ann_of(server)
         body = {"keyring": "U2Vjb25k", "version": 1, "kdf": OTHER}
-        assert set(refused(await ann("PUT", PATH, body), 400, "validation_error")["fields"]) == {"currentPassword"}
+        assert set(refused(await ann("PUT", PATH, body), 400, "validation_error")["details"]["fields"]) == {
+            "currentPassword"
+        }
         refused(await ann("PUT", PATH, {**body, "currentPassword": "wrong horse"}), 401, "invalid_credentials")
         stored = (await ann("GET", PATH)).json()
         assert (stored["keyring"], stored["kdf"]) == ("Rmlyc3Q=", KDF)
@@ -219,7 +195,7 @@ async def test_a_new_password_brings_its_own_keyring_in_one_step(open_server: Op
         ann = await ann_of(server)
         other = (await server.login(ann.email, PASSWORD)).json()["accessToken"]
         stale = change(kdf=OTHER, keyring="TmV3", keyringVersion=7)
-        details = refused(await ann("PUT", "/auth/password", stale), 409, "keyring_conflict")
+        details = refused(await ann("PUT", "/auth/password", stale), 409, "keyring_conflict")["details"]
         assert details["version"] == 1
         assert await asked(server) == KDF
         assert (await ann("GET", PATH, bearer=other)).json()["keyring"] == "Rmlyc3Q="
@@ -249,7 +225,7 @@ async def test_a_new_password_without_its_keyring_is_refused_where_there_is_one(
             (change(keyring="TmV3", keyringVersion=1), {"kdf"}),
             (change(kdf=OTHER, keyring="TmV3"), {"keyringVersion"}),
         ):
-            details = refused(await ann("PUT", "/auth/password", body), 400, "validation_error")
+            details = refused(await ann("PUT", "/auth/password", body), 400, "validation_error")["details"]
             assert set(details["fields"]) == missing
         assert (await server.login(ann.email, PASSWORD)).status_code == 200
         assert (await ann("GET", PATH)).json()["version"] == 1
@@ -324,10 +300,10 @@ async def test_what_is_too_large_or_no_keyring_is_refused_on_every_road(open_ser
                 await ann("PUT", PATH, {**full, "version": 1, "currentPassword": PASSWORD}),
                 await ann("PUT", "/auth/password", change(**full, keyringVersion=1)),
             ):
-                assert set(refused(answer, 400, "validation_error")["fields"]) == {field}, bad
+                assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {field}, bad
         for version in ("1", 1.0, None, 2**63):
             answer = await ann("PUT", PATH, {"keyring": "QQ==", "version": version, **PROOF})
-            assert set(refused(answer, 400, "validation_error")["fields"]) == {"version"}
+            assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"version"}
         assert (await ann("GET", PATH)).json()["version"] == 1
 
 
@@ -406,7 +382,7 @@ async def test_slots_change_only_with_the_password(open_server: OpenServer) -> N
         ):
             for body, headers in (({"version": 1}, {}), ({}, {"if-match": "*"})):
                 answer = await ann("PUT", PATH, {"keyring": other, **body}, headers=headers)
-                assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+                assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"currentPassword"}
             stale = await ann("PUT", PATH, {"keyring": other, "version": 9})
             refused(stale, 409, "keyring_conflict")  # perhaps it is the client that has the slots of before
             wrong = {"keyring": other, "version": 1, "currentPassword": "wrong horse"}
@@ -428,11 +404,11 @@ async def test_a_keyring_of_an_unknown_format_changes_only_with_the_password(ope
         ann = await ann_of(server)
         for other in ("U2Vjb25k", keyring()):
             answer = await ann("PUT", PATH, {"keyring": other, "version": 1})
-            assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+            assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"currentPassword"}
         assert (await ann("PUT", PATH, {"keyring": keyring(), "version": 1, **PROOF})).status_code == 200
         bob = await server.person(password=PASSWORD)
         answer = await bob("PUT", PATH, {"keyring": keyring("a thief"), "version": 0})
-        assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+        assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"currentPassword"}
         refused(await bob("GET", PATH), 404, "keyring_not_found")
 
 
@@ -443,9 +419,9 @@ async def test_the_account_id_never_changes(open_server: OpenServer) -> None:
         ann = await ann_of(server, keyring=keyring("ann"))
         for other in (keyring("bob"), keyring("bob", slots="others"), "Rmlyc3Q="):
             put = await ann("PUT", PATH, {"keyring": other, "version": 1, **PROOF})
-            assert set(refused(put, 400, "validation_error")["fields"]) == {"keyring"}
+            assert set(refused(put, 400, "validation_error")["details"]["fields"]) == {"keyring"}
             changed = await ann("PUT", "/auth/password", change(kdf=OTHER, keyring=other, keyringVersion=1))
-            assert set(refused(changed, 400, "validation_error")["fields"]) == {"keyring"}
+            assert set(refused(changed, 400, "validation_error")["details"]["fields"]) == {"keyring"}
         assert (await ann("GET", PATH)).json()["version"] == 1
         assert await asked(server) == KDF
         assert (await server.login(ann.email, PASSWORD)).status_code == 200
@@ -579,7 +555,7 @@ async def test_a_keyring_is_put_again_at_its_own_version(open_server: OpenServer
         server.clock.pass_(1_000)
         assert (await ann("PUT", PATH, again)).json() == done.json()
         for other in ({**again, "newVersion": 8}, {**again, "keyring": keyring(version=7, body="other")}):
-            assert refused(await ann("PUT", PATH, other), 409, "keyring_conflict")["version"] == 7
+            assert refused(await ann("PUT", PATH, other), 409, "keyring_conflict")["details"]["version"] == 7
         starred = await ann("PUT", PATH, {"keyring": keyring(), "newVersion": 7}, headers={"if-match": "*"})
         refused(starred, 412, "keyring_conflict")
         assert await retained(ann) == [1]
@@ -599,7 +575,7 @@ async def test_no_keyring_is_lifted_to_where_it_cannot_be_changed(open_server: O
         ann = await ann_of(server, keyring=keyring())
         for bad in (0, -1, rules.MAX_NEW_VERSION + 1, 2**53, 2**63, 1.5, "2", True):
             answer = await ann("PUT", PATH, {"keyring": keyring(version=2), "version": 1, "newVersion": bad})
-            assert set(refused(answer, 400, "validation_error")["fields"]) == {"newVersion"}, bad
+            assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"newVersion"}, bad
         top = {"keyring": keyring(version=2), "version": 1, "newVersion": rules.MAX_NEW_VERSION}
         assert (await ann("PUT", PATH, top)).status_code == 200
         new = change(kdf=OTHER, keyring=keyring(slots="new"), keyringVersion=rules.MAX_NEW_VERSION)

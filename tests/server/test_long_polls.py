@@ -16,17 +16,11 @@ from tests.kit.people.person import Person
 from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import context_of
 from tests.kit.waiting import until_async
+from tests.server.waiting_polls import until_waiting
 
 
 def documents(vault: dict[str, Any], query: str, route: str = "") -> str:
     return f"/vaults/{vault['uid']}/documents{route}?{query}"
-
-
-async def sleepers(server: Any, count: int) -> None:
-    """Wait until so many wait."""
-    await until_async(
-        lambda: sum(len(account.waiters) for account in context_of(server.app).live._accounts.values()) == count
-    )
 
 
 @pytest.mark.parametrize("route", ["", "/sync"])
@@ -40,7 +34,7 @@ async def test_a_wait_ends_with_the_first_change(open_server: OpenServer, route:
         at_once = await ann("GET", documents(vault, f"since={vault['updatedAt']}&wait=60", route))
         assert [one["uid"] for one in at_once.json()["documents"]] == [first["uid"]]
         waiting = asyncio.create_task(ann("GET", documents(vault, f"since={first['updatedAt']}&wait=60", route)))
-        await sleepers(server, 1)
+        await until_waiting(server, 1)
         second = await ann.document(vault)
         async with asyncio.timeout(30):
             answer = (await waiting).json()
@@ -88,7 +82,7 @@ async def test_only_what_the_filter_shows_ends_a_wait(open_server: OpenServer, m
                 ("limit=1&includeDeleted=false&collection=in", key),
             )
         ]
-        await sleepers(server, 3)
+        await until_waiting(server, 3)
         await ann.document(vault, collection="out")
         await ann.document(other, collection="in")
         await until_async(lambda: looks >= 6)
@@ -151,7 +145,7 @@ async def test_who_waits_is_looked_at_again(open_server: OpenServer, clock: Cloc
         ann = await server.person()
         vault = await ann.vault()
         waiting = asyncio.create_task(ann("GET", documents(vault, f"since={clock.now + 1000}&wait=60")))
-        await sleepers(server, 1)
+        await until_waiting(server, 1)
         await act(server, ann, vault)
         async with asyncio.timeout(30):
             assert (await waiting).status_code == status
@@ -165,7 +159,7 @@ async def test_those_who_wait_hold_nothing(open_server: OpenServer) -> None:
         vault = await ann.vault()
         path = documents(vault, f"since={vault['updatedAt']}&wait=60")
         waiting = [asyncio.create_task(ann("GET", path)) for _ in range(40)]
-        await sleepers(server, 40)
+        await until_waiting(server, 40)
         assert (await ann("GET", f"/vaults/{vault['uid']}/documents")).json()["documents"] == []
         made = await ann.document(vault)
         async with asyncio.timeout(20):
@@ -183,7 +177,7 @@ async def test_who_goes_away_waits_no_more(open_server: OpenServer) -> None:
         vault = await ann.vault()
         stream = Follow(server.app, documents(vault, f"since={vault['updatedAt']}&wait=60"), ann.access)
         entering = asyncio.create_task(stream.__aenter__())
-        await sleepers(server, 1)
+        await until_waiting(server, 1)
         stream._closed.set()
         await entering
         assert stream.status == 0
@@ -197,7 +191,7 @@ async def test_a_server_that_stops_waits_for_nobody(open_server: OpenServer) -> 
         ann = await server.person()
         vault = await ann.vault()
         waiting = asyncio.create_task(ann("GET", documents(vault, f"since={vault['updatedAt']}&wait=60")))
-        await sleepers(server, 1)
+        await until_waiting(server, 1)
         context_of(server.app).live.stop()
         async with asyncio.timeout(30):
             assert (await waiting).json()["documents"] == []

@@ -19,7 +19,7 @@ from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import context_of
 from tests.kit.servers.populated_database import Served
 from tests.kit.servers.postgres import Postgres
-from tests.server.test_long_polls import sleepers
+from tests.server.waiting_polls import until_waiting
 
 
 @pytest.fixture
@@ -82,7 +82,7 @@ async def test_a_long_poll_ends_with_its_session(open_server: OpenServer, where:
         ):
             waiting = asyncio.create_task(ann("GET", path, bearer=bearer))
             async with asyncio.timeout(20):
-                await sleepers(server, 1)
+                await until_waiting(server, 1)
                 method, target, who = end
                 assert (await there(method, target, bearer=who)).status_code == 200
                 assert (await waiting).status_code == 401

@@ -16,36 +16,15 @@ import pytest
 from strongroom.server.backup_schedule import backup_name
 from strongroom.server.monitoring.metrics import FAMILIES, Metrics
 from strongroom.server.monitoring.shared_metrics import MetricsSlot, SharedMetrics
-from tests.contract.harness import Server
 from tests.kit.asynchronous import async_test
 from tests.kit.network.event_stream import following
 from tests.kit.servers.in_process import OpenServer
+from tests.kit.servers.metrics import figures
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 TOKEN = "a token of those who watch".replace(" ", "-")
 SHOWN = {"authorization": f"Bearer {TOKEN}"}
-_LINE = re.compile(r'([a-z_]+)((?:\{[a-z_]+="[^"]*"(?:,[a-z_]+="[^"]*")*\})?) (\S+)')
-
-
-def figures(text: str) -> dict[str, float]:
-    """Every sample by its name and labels. Held to the format: each family is told of, once, before its samples."""
-    found: dict[str, float] = {}
-    family = ""
-    seen: set[str] = set()
-    for line in text.splitlines():
-        if line.startswith("# TYPE "):
-            _, _, family, kind = line.split()
-            assert family not in seen
-            assert kind in {"counter", "gauge", "histogram"}
-            seen.add(family)
-        elif not line.startswith("# HELP "):
-            match = _LINE.fullmatch(line)
-            assert match is not None, line
-            assert match[1] in {family, f"{family}_bucket", f"{family}_sum", f"{family}_count"}
-            assert match[1] + match[2] not in found
-            found[match[1] + match[2]] = float(match[3])
-    assert text.endswith("\n")
-    return found
 
 
 def routed(found: dict[str, float], name: str, route: str) -> dict[str, float]:

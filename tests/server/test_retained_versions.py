@@ -14,7 +14,7 @@ from tests.kit.asynchronous import async_test
 from tests.kit.people.person import Person
 from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.populated_database import alter, rows_of
-from tests.server.test_usage_and_quotas import kept, kept_in, usage
+from tests.server.account_usage import kept_bytes, recounted_kept_bytes, usage
 
 QUOTA = 20_000
 
@@ -48,7 +48,7 @@ async def test_creating_and_deleting_keeps_no_more_than_the_bound(open_server: O
             assert gone.status_code == 200, n
         assert await usage(person) == {"documents": 0, "bytes": 0}
         assert await stored(where, person) <= QUOTA
-        assert 0 < await kept(person) <= QUOTA
+        assert 0 < await kept_bytes(person) <= QUOTA
         assert len((await person("GET", f"{path}?since=0")).json()["documents"]) == 40
         assert 0 < len((await person("GET", f"{path}?deleted=only")).json()["documents"]) < 5
 
@@ -66,7 +66,7 @@ async def test_history_gives_way_before_a_write_is_refused(open_server: OpenServ
             assert put.status_code == 200
             blob = await person("PUT", f"/vault/{vault['uid']}", {"data": "B" * 4_000, "salt": ""})
             assert blob.status_code == 200
-        assert await kept(person) <= QUOTA
+        assert await kept_bytes(person) <= QUOTA
         assert await stored(where, person) <= 2 * QUOTA
         versions = (await person("GET", f"{path}/{made['uid']}/versions")).json()["versions"]
         blobs = (await person("GET", f"/vault/{vault['uid']}/versions")).json()["versions"]
@@ -74,7 +74,7 @@ async def test_history_gives_way_before_a_write_is_refused(open_server: OpenServ
         numbers = [one["version"] for one in versions]
         assert numbers == list(range(29, 29 - len(numbers), -1))
         tables = await rows_of(where)
-        assert await kept(person) == kept_in(tables, person.id, vault["uid"])
+        assert await kept_bytes(person) == recounted_kept_bytes(tables, person.id, vault["uid"])
 
 
 @async_test
@@ -91,7 +91,7 @@ async def test_many_small_rows_are_bounded_too(open_server: OpenServer, where: s
         tables = await rows_of(where)
         rows = [row for row in tables["documents"] if row[10] is None]
         assert len(rows) + len(tables["versions"]) <= QUOTA / 256
-        assert await kept(person) == kept_in(tables, person.id, vault["uid"])
+        assert await kept_bytes(person) == recounted_kept_bytes(tables, person.id, vault["uid"])
 
 
 @async_test
@@ -119,13 +119,13 @@ async def test_a_lowered_quota_locks_nobody_out(open_server: OpenServer) -> None
             await person("PUT", f"{path}/{made[0]['uid']}", {"data": "A" * 1_000, "version": version})
     async with open_server(quota_bytes=100) as server:
         person.http = server.http
-        before = await kept(person)
+        before = await kept_bytes(person)
         put = await person("PUT", f"{path}/{made[0]['uid']}", {"data": "A" * 10, "version": 4})
         assert put.status_code == 200
-        assert await kept(person) < before
+        assert await kept_bytes(person) < before
         assert (await person("DELETE", f"{path}/{made[1]['uid']}")).status_code == 200
         assert (await person("DELETE", f"/vault/{vault['uid']}")).status_code == 200
-        assert await kept(person) == 0
+        assert await kept_bytes(person) == 0
 
 
 def tombstones(server: InProcessServer, count: int, size: int, ahead: int = 0) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ async def test_an_import_of_tombstones_is_bounded(open_server: OpenServer, where
         [vault] = (await person("GET", "/vault")).json()["vaults"]
         found = (await person("GET", f"/vaults/{vault['uid']}/documents?since=0")).json()["documents"]
         assert len(found) == 600
-        assert await kept(person) == kept_in(await rows_of(where), person.id, vault["uid"]) <= QUOTA
+        assert await kept_bytes(person) == recounted_kept_bytes(await rows_of(where), person.id, vault["uid"]) <= QUOTA
 
 
 @async_test
@@ -172,7 +172,7 @@ async def test_history_that_does_not_fit_is_left_out_of_an_import(open_server: O
         await furnish(ann, documents=30, size=400)
         file = await exported(ann)
         live = await usage(ann)
-        assert await kept(ann) > live["bytes"]
+        assert await kept_bytes(ann) > live["bytes"]
     async with open_server(quota_bytes=live["bytes"]) as server:
         bob = await server.person()
         answer = await imported(bob, file)
@@ -182,7 +182,11 @@ async def test_history_that_does_not_fit_is_left_out_of_an_import(open_server: O
         assert await usage(bob) == live
         tables = await rows_of(where)
         vaults = (await bob("GET", "/vault")).json()["vaults"]
-        assert await kept(bob) == sum(kept_in(tables, bob.id, vault["uid"]) for vault in vaults) <= live["bytes"]
+        assert (
+            await kept_bytes(bob)
+            == sum(recounted_kept_bytes(tables, bob.id, vault["uid"]) for vault in vaults)
+            <= live["bytes"]
+        )
 
 
 @pytest.mark.parametrize("ahead", [DAY + 1, 1_000 * DAY])
@@ -224,11 +228,11 @@ async def test_what_came_in_slightly_ahead_is_purged_in_its_time(open_server: Op
     async with open_server(trash_days=30) as server:
         person = await server.person()
         assert (await imported(person, sealed(tombstones(server, 5, 10, DAY - 1)))).status_code == 200
-        assert await kept(person) == 5 * (256 + 10)
+        assert await kept_bytes(person) == 5 * (256 + 10)
         server.clock.pass_(31 * DAY)
         await server.purge_expired()
         person.access = (await server.login(person.email)).json()["accessToken"]
-        assert await kept(person) == 0
+        assert await kept_bytes(person) == 0
 
 
 @async_test
@@ -237,7 +241,7 @@ async def test_what_was_there_is_counted_once_by_the_upgrade(open_server: OpenSe
     async with open_server() as server:
         person = await server.person()
         await furnish(person, documents=12)
-        before = await kept(person)
+        before = await kept_bytes(person)
     await alter(where, "ALTER TABLE vaults DROP COLUMN kept")
     await alter(where, "DROP TABLE keyring_versions")
     await alter(where, "ALTER TABLE sessions DROP COLUMN device_name")
@@ -248,4 +252,4 @@ async def test_what_was_there_is_counted_once_by_the_upgrade(open_server: OpenSe
     await alter(where, "DELETE FROM schema_migrations WHERE number >= 7")
     async with open_server() as server:
         person.http = server.http
-        assert await kept(person) == before > 0
+        assert await kept_bytes(person) == before > 0

@@ -20,10 +20,10 @@ from strongroom.server.settings import BackupRetention, BadSetting, resolve
 from strongroom.store import locks, open_database
 from strongroom.store.locks import FileLock
 from strongroom.store.postgres.connection import connect
-from tests.contract.harness import Server
 from tests.kit.asynchronous import async_test
 from tests.kit.programs import processes
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 DAY = 86_400_000

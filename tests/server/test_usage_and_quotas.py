@@ -16,21 +16,10 @@ from strongroom.rules import DAY
 from tests.kit.asynchronous import async_test
 from tests.kit.people.person import Person
 from tests.kit.servers.in_process import OpenServer
-from tests.kit.servers.populated_database import Rows, rows_of
+from tests.kit.servers.populated_database import rows_of
+from tests.server.account_usage import kept_bytes, recounted_kept_bytes, usage
 
 DOCUMENT = {"collection": "c", "data": "AAAA"}
-
-
-async def usage(person: Person, **more: Any) -> dict[str, int]:
-    """What the account uses, as it is told."""
-    told: dict[str, int] = (await person("GET", "/auth/me", **more)).json()["usage"]
-    return {name: told[name] for name in ("documents", "bytes")}
-
-
-async def kept(person: Person) -> int:
-    """What the account's trash and history take, as it is told."""
-    told: int = (await person("GET", "/auth/me")).json()["usage"]["kept"]
-    return told
 
 
 async def vaults(person: Person) -> list[dict[str, Any]]:
@@ -47,16 +36,8 @@ async def recounted(where: str) -> dict[tuple[str, str], Usage]:
         alive = [row for row in tables["documents"] if (row[0], row[2], row[9]) == (owner, uid, None)]
         texts = [data, salt, *(row[4] for row in alive), *(row[5] for row in alive)]
         size = sum(len(text.encode()) for text in texts if text is not None)
-        found[owner, uid] = Usage(len(alive), size, kept_in(tables, owner, uid))
+        found[owner, uid] = Usage(len(alive), size, recounted_kept_bytes(tables, owner, uid))
     return found
-
-
-def kept_in(tables: Rows, owner: str, vault: str) -> int:
-    """What the trash and the history of a vault take, counted row by row."""
-    texts = [row[4:6] for row in tables["documents"] if (row[0], row[2]) == (owner, vault) and row[9] and not row[10]]
-    texts += [row[5:7] for row in tables["versions"] if (row[0], row[3]) == (owner, vault)]
-    texts += [row[3:5] for row in tables["blob_versions"] if row[:2] == (owner, vault)]
-    return sum(256 + sum(len(text.encode()) for text in row if text is not None) for row in texts)
 
 
 @async_test
@@ -95,7 +76,7 @@ async def mix(open_server: OpenServer, where: str, **settings: Any) -> None:
             own = [count for (owner, _), count in counts.items() if owner == person.id]
             total = {"documents": sum(c.documents for c in own), "bytes": sum(c.bytes for c in own)}
             assert await usage(person) == total
-            assert await kept(person) == sum(c.kept for c in own)
+            assert await kept_bytes(person) == sum(c.kept for c in own)
             shown = {vault["uid"]: (vault["documents"], vault["bytes"]) for vault in await vaults(person)}
             mine = {uid: count for (owner, uid), count in counts.items() if owner == person.id}
             assert shown == {uid: (count.documents, count.bytes) for uid, count in mine.items()}
@@ -226,10 +207,10 @@ async def test_bytes_are_granted_to_the_last(open_server: OpenServer) -> None:
         full = await person("POST", path, {"collection": "c", "data": "A" * 74, "hmac": "é"})
         assert (full.status_code, await usage(person)) == (201, {"documents": 1, "bytes": 100})
         uid = full.json()["uid"]
-        assert await refused(person, "POST", path, {"collection": "c", "data": "A"})
-        assert await refused(person, "PUT", f"{path}/{uid}", {"data": "A" * 77, "version": 1})
-        assert await refused(person, "PUT", f"/vault/{vault['uid']}", {"data": "é" * 13, "salt": ""})
-        assert await refused(person, "POST", "/vault", {"name": "another", "data": "x", "salt": ""})
+        assert await exceeds_quota(person, "POST", path, {"collection": "c", "data": "A"})
+        assert await exceeds_quota(person, "PUT", f"{path}/{uid}", {"data": "A" * 77, "version": 1})
+        assert await exceeds_quota(person, "PUT", f"/vault/{vault['uid']}", {"data": "é" * 13, "salt": ""})
+        assert await exceeds_quota(person, "POST", "/vault", {"name": "another", "data": "x", "salt": ""})
         assert (await person("POST", "/vault", {"name": "another"})).status_code == 201
         assert (await person("PUT", f"/vault/{vault['uid']}", {"name": "new", "version": 1})).status_code == 200
         assert (await person("PUT", f"{path}/{uid}", {"data": "B" * 76, "version": 1})).status_code == 200
@@ -237,13 +218,13 @@ async def test_bytes_are_granted_to_the_last(open_server: OpenServer) -> None:
         assert (await person("GET", path)).status_code == 200
         gone = await person("DELETE", f"{path}/{uid}")
         assert (gone.status_code, await usage(person)) == (200, {"documents": 0, "bytes": 24})
-        assert await refused(person, "PUT", f"{path}/{uid}", {"data": "A" * 77, "version": 3})
+        assert await exceeds_quota(person, "PUT", f"{path}/{uid}", {"data": "A" * 77, "version": 3})
         assert (await person("PUT", f"{path}/{uid}", {"data": "A" * 76, "version": 3})).status_code == 200
         assert (await person("DELETE", f"/vault/{vault['uid']}")).status_code == 200
         assert await usage(person) == {"documents": 0, "bytes": 0}
 
 
-async def refused(person: Person, method: str, path: str, body: dict[str, Any]) -> bool:
+async def exceeds_quota(person: Person, method: str, path: str, body: dict[str, Any]) -> bool:
     """Whether a write is refused for lack of room, and moves nothing."""
     before = await vaults(person), await usage(person)
     answer = await person(method, path, body)
@@ -261,8 +242,8 @@ async def test_a_lowered_quota_lets_an_account_shrink(open_server: OpenServer) -
     async with open_server(quota_documents=1, quota_bytes=50) as server:
         person.http = server.http
         path = f"/vaults/{vault['uid']}/documents"
-        assert await refused(person, "POST", path, DOCUMENT)
-        assert await refused(person, "PUT", f"{path}/{made[0]['uid']}", {"data": "A" * 41, "version": 1})
+        assert await exceeds_quota(person, "POST", path, DOCUMENT)
+        assert await exceeds_quota(person, "PUT", f"{path}/{made[0]['uid']}", {"data": "A" * 41, "version": 1})
         assert (await person("PUT", f"{path}/{made[0]['uid']}", {"data": "A" * 39, "version": 1})).status_code == 200
         assert (await person("DELETE", f"{path}/{made[1]['uid']}")).status_code == 200
         assert await usage(person) == {"documents": 2, "bytes": 79}
