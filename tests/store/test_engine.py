@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,27 +12,16 @@ import apsw
 import pytest
 
 from strongroom import store, wire
-from strongroom.actions import documents, vaults
+from strongroom.actions import documents
 from strongroom.errors import DocumentConflict, UidTaken, Unavailable, VaultNotFound
 from strongroom.model import AccountLimits, Actor, Document
-from strongroom.store import Database, RollbackWith, Tx, open_database
+from strongroom.store import RollbackWith, Tx, open_database
 from strongroom.store.queries.documents import Show
 from strongroom.store.sqlite.engine import SqliteDatabase
 from tests.kit.asynchronous import async_test
 from tests.kit.clock import Clock
 from tests.kit.servers.postgres import Postgres
-
-OpenDb = Callable[[], Database]
-
-
-async def owner(db: Database, user_id: str = "u", email: str = "e@x") -> None:
-    await db.write(store.accounts.insert, user_id, email, "hash")
-
-
-async def vault(db: Database, uid: str = "v", user_id: str = "u") -> None:
-    await db.write(
-        vaults.create, Actor(user_id), AccountLimits(), wire.requests.CreateVault(name=f"name {uid}", uid=uid)
-    )
+from tests.store.engine_rows import OpenDb, add, everything, owner, vault
 
 
 async def advance(tx: Tx, vault_uid: str = "v") -> int:
@@ -41,21 +29,6 @@ async def advance(tx: Tx, vault_uid: str = "v") -> int:
     assert drawn is not None
     assert await store.vaults.add_usage(tx, "u", vault_uid, drawn.clock, 0, 0, 0)
     return drawn.clock
-
-
-async def add(tx: Tx, uid: str, data: str = "AA", hmac: str | None = None, vault_uid: str = "v") -> Document:
-    wanted = wire.requests.CreateDocument(collection="c", data=data, hmac=hmac, uid=uid)
-    made, new = await documents.create(tx, Actor("u"), AccountLimits(), vault_uid, wanted)
-    assert new
-    return made
-
-
-async def everything(db: Database) -> list[Document]:
-    found: list[Document] = []
-    async with db.snapshot() as tx:
-        async for page in store.documents.after(tx, "u", "v", 0, None, show=Show.ALL, limit=10**6):
-            found += page
-    return found
 
 
 @async_test

@@ -17,19 +17,7 @@ from tests.kit.servers.internals import context_of
 from tests.kit.servers.populated_database import Served, alter, rows_of
 from tests.kit.servers.postgres import postgres
 from tests.kit.servers.secret import SECRET
-
-
-class Silence:
-    """Ignores the progress."""
-
-    def moved(self, doing: str, done: int, total: int) -> None:
-        pass
-
-    def said(self, sentence: str) -> None:
-        pass
-
-    def verified(self, counts: dict[str, tuple[int, int]]) -> None:
-        pass
+from tests.kit.servers.silent_watcher import SilentWatcher
 
 
 @async_test
@@ -86,6 +74,6 @@ async def test_a_copy_goes_on_with_the_lineage(tmp_path: Path, clock: Clock) -> 
         epoch = (await server.http.get("/health")).json()["epoch"]
     async with Served(target, clock) as server:
         assert (await server.http.get("/health")).json()["epoch"] != epoch
-    await copy(source, target, clock, Silence())
+    await copy(source, target, clock, SilentWatcher())
     async with Served(target, clock) as server:
         assert (await server.http.get("/health")).json()["epoch"] == epoch

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,59 +29,36 @@ from strongroom.store.queries import epochs
 from tests.kit.asynchronous import async_test
 from tests.kit.clock import START, Clock
 from tests.kit.samples import rounds
-from tests.kit.servers.populated_database import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
+from tests.kit.servers.populated_database import (
+    Rows,
+    Served,
+    alter,
+    copied_rows_of,
+    live_in,
+    rows_of,
+    without_lineage,
+)
 from tests.kit.servers.postgres import postgres
 from tests.kit.servers.secret import SECRET
-
-
-class Silence:
-    """Ignores the progress, or does something at each step."""
-
-    def __init__(self, then: Callable[[str], None] = lambda _: None) -> None:
-        self._then = then
-
-    def moved(self, doing: str, done: int, total: int) -> None:
-        assert 0 <= done <= total
-        self._then(doing)
-
-    def said(self, sentence: str) -> None:
-        pass
-
-    def verified(self, counts: dict[str, tuple[int, int]]) -> None:
-        pass
+from tests.kit.servers.silent_watcher import SilentWatcher
 
 
 class Killed(BaseException):
     """Ends a restore as a kill would."""
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Callable[[str], str]:
-    return lambda engine: str(tmp_path / f"{os.urandom(4).hex()}.db") if engine == "sqlite" else postgres().fresh()
-
-
-@pytest.fixture(params=PAIRS, ids=" to ".join)
-def pair(request: pytest.FixtureRequest, place: Callable[[str], str]) -> tuple[str, str]:
-    source, target = request.param
-    return place(source), place(target)
-
-
 async def archive_of(where: str, watcher: Any = None) -> bytes:
     file = io.BytesIO()
-    await backup(where, file, "1.2.3", START, watcher or Silence())
+    await backup(where, file, "1.2.3", START, watcher or SilentWatcher())
     return file.getvalue()
 
 
 async def put_back(
     where: str, archive: bytes, watcher: Any = None, now: int = START, *, new: bool = False
 ) -> restore.Restored:
-    verify(io.BytesIO(archive), Silence())
+    verify(io.BytesIO(archive), SilentWatcher())
     source = Reader(io.BytesIO(archive))
-    return await restore.restore(where, source, "a new epoch", now, watcher or Silence(), new=new)
-
-
-def without_lineage(rows: Rows) -> Rows:
-    return {name: found for name, found in rows.items() if name != "lineage"}
+    return await restore.restore(where, source, "a new epoch", now, watcher or SilentWatcher(), new=new)
 
 
 @async_test
@@ -207,13 +183,13 @@ async def test_no_server_starts_while_a_restore_is_at_work(where: str, clock: Cl
     heard: list[str] = []
 
     def start(_: str) -> None:
-        place: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
+        location: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
         try:
-            create_server(jwt_secret=SECRET, **place)
+            create_server(jwt_secret=SECRET, **location)
         except CannotOpen as error:
             heard.append(str(error))
 
-    await put_back(where, archive, Silence(start))
+    await put_back(where, archive, SilentWatcher(start))
     assert heard
     assert all("being restored" in words for words in heard)
     await open_database(where, clock).close()
@@ -241,7 +217,7 @@ async def test_a_node_that_comes_back_during_a_restore_is_refused(clock: Clock) 
         thread.start()
         thread.join()
 
-    await put_back(where, archive, Silence(ask))
+    await put_back(where, archive, SilentWatcher(ask))
     assert heard
     assert all("being restored" in words for words in heard)
     assert await node.read(epochs.epoch) == "a new epoch"
@@ -262,18 +238,18 @@ async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None
 
         def there() -> None:
             try:
-                asyncio.run(backup(where, io.BytesIO(), "x", 1, Silence(), exclusive=True))
+                asyncio.run(backup(where, io.BytesIO(), "x", 1, SilentWatcher(), exclusive=True))
             except Busy as busy:
                 told.append(type(busy))
-            asyncio.run(backup(where, io.BytesIO(), "x", 1, Silence()))
+            asyncio.run(backup(where, io.BytesIO(), "x", 1, SilentWatcher()))
 
         thread = threading.Thread(target=there)
         thread.start()
         thread.join()
 
-    await backup(where, io.BytesIO(), "x", 1, Silence(second), exclusive=True)
+    await backup(where, io.BytesIO(), "x", 1, SilentWatcher(second), exclusive=True)
     assert told
-    await backup(where, io.BytesIO(), "x", 1, Silence(), exclusive=True)
+    await backup(where, io.BytesIO(), "x", 1, SilentWatcher(), exclusive=True)
 
 
 # All or nothing
@@ -297,7 +273,7 @@ async def test_a_backup_is_one_snapshot(where: str, clock: Clock, monkeypatch: p
         thread.start()
         thread.join()
 
-    archive = await archive_of(where, Silence(write))
+    archive = await archive_of(where, SilentWatcher(write))
     assert next(writes) > 5
     found: Rows = {table.name: [] for table in Reader(io.BytesIO(archive)).manifest.tables}
     for name, page in Reader(io.BytesIO(archive)).pages():
@@ -323,7 +299,7 @@ async def test_a_restore_that_dies_has_changed_nothing(
                 raise Killed
 
         try:
-            await put_back(where, archive, Silence(die))
+            await put_back(where, archive, SilentWatcher(die))
         except Killed:
             assert await rows_of(where) == before
             await open_database(where, clock).close()

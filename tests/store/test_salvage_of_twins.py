@@ -15,7 +15,7 @@ from tests.kit.clock import START
 from tests.kit.faults.damaged_files import flip
 from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import rows_of
-from tests.security.test_rows_of_others import KEEPING, VAULTS, furnish, good
+from tests.kit.servers.twin_accounts import KEEPING, VAULTS, furnish, good
 
 COUNTED = (
     "documents",

@@ -22,7 +22,7 @@ from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
 from tests.kit.asynchronous import async_test
 from tests.kit.clock import Clock
-from tests.store.test_engine import add, everything, owner, vault
+from tests.store.engine_rows import add, everything, owner, vault
 
 
 @pytest.mark.parametrize(
