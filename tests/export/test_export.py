@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.export.files import body, exported, furnish, lines
 from tests.kit.asynchronous import async_test
+from tests.kit.network.slow_reader import SlowReader
 from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import context_of
 
@@ -93,58 +94,6 @@ async def test_the_log_tells_of_an_export(open_server: OpenServer) -> None:
         assert [line["type"] for line in (await ann("GET", "/auth/events")).json()["events"]].count("exported") == 1
 
 
-class Slow:
-    """A reader who takes one piece at a time, and may go away."""
-
-    def __init__(self, app: Any, token: str, path: str = "/auth/export", query: str = "") -> None:
-        self.read = bytearray()
-        self._gone = asyncio.Event()
-        self._turns = asyncio.Semaphore(0)
-        self._had = asyncio.Event()
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "root_path": "",
-            "headers": [(b"authorization", f"Bearer {token}".encode())],
-            "client": ("127.0.0.1", 5),
-        }
-        self.task = asyncio.ensure_future(app(scope, self._receive, self._send))
-
-    async def _receive(self) -> dict[str, Any]:
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def _send(self, message: dict[str, Any]) -> None:
-        await self._turns.acquire()
-        self.read += message.get("body", b"")
-        self._had.set()
-
-    async def take(self, pieces: int) -> None:
-        """Read so many pieces."""
-        for _ in range(pieces):
-            self._had.clear()
-            self._turns.release()
-            await self._had.wait()
-
-    async def rest(self) -> bytes:
-        """Read to the end."""
-        for _ in range(1_000):
-            self._turns.release()
-        await self.task
-        return bytes(self.read)
-
-    async def go_away(self) -> None:
-        """Break the connection off."""
-        self._gone.set()
-        await asyncio.sleep(0)
-        for _ in range(10):
-            self._turns.release()
-        await self.task
-
-
 @async_test
 async def test_the_file_is_one_moment(open_server: OpenServer, monkeypatch: Any) -> None:
     """What is written in any vault while the file is read is not in it, and the file is whole."""
@@ -154,7 +103,7 @@ async def test_the_file_is_one_moment(open_server: OpenServer, monkeypatch: Any)
         vaults = [await ann.vault() for _ in range(4)]
         documents = [await ann.document(vault, data="A" * 1_500) for vault in vaults for _ in range(4)]
         before = body(await exported(ann))
-        slow = Slow(server.app, ann.access)
+        slow = SlowReader(server.app, ann.access)
         await slow.take(2)
         for vault, document in zip([vault for vault in vaults for _ in range(4)], documents, strict=True):
             await ann.document(vault, data="B" * 1_500)
@@ -177,7 +126,7 @@ async def test_a_reader_who_goes_away_lets_go_of_the_database(open_server: OpenS
         for _ in range(16):
             await ann.document(vault, data="A" * 1_500)
         for _ in range(5):  # more than there are connections
-            slow = Slow(server.app, ann.access)
+            slow = SlowReader(server.app, ann.access)
             await slow.take(3)
             await slow.go_away()
         room = context_of(server.app)
@@ -215,7 +164,7 @@ async def test_an_account_exports_one_file_at_a_time(open_server: OpenServer, mo
         vault = await ann.vault()
         for _ in range(8):
             await ann.document(vault, data="A" * 1_500)
-        slow = Slow(server.app, ann.access)
+        slow = SlowReader(server.app, ann.access)
         await slow.take(2)
         refused = await ann("GET", "/auth/export")
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")

@@ -17,6 +17,7 @@ from strongroom.server.routes import import_upload
 from tests.export.files import LINES, Json, Upload, body, came, exported, furnish, imported, lines, sealed
 from tests.kit.asynchronous import async_test
 from tests.kit.clock import Clock
+from tests.kit.network.responses import refused
 from tests.kit.people.person import Person
 from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import database_of
@@ -48,12 +49,6 @@ async def counted(person: Person) -> Json:
         found["documents"] += len(listed)
         found["bytes"] += size
     return found
-
-
-def refused(answer: Any, status: int, code: str) -> Json:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    error: Json = answer.json()["error"]
-    return error
 
 
 async def state(server: InProcessServer, person: Person) -> Any:

@@ -8,6 +8,7 @@ from strongroom.rules import DAY
 from strongroom.wire.export_file import MAX_KEYRINGS
 from tests.export.files import Json, Upload, body, came, exported, furnish, imported, lines, sealed
 from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import refused
 from tests.kit.people.keyrings import keyring
 from tests.kit.people.person import Person
 from tests.kit.servers.in_process import InProcessServer, OpenServer
@@ -42,12 +43,6 @@ async def keys(person: Person) -> list[Any]:
     told += [(await person("GET", f"/auth/keyring/versions/{one['version']}")).json() for one in kept]
     prelogin = await person.http.post("/auth/email/prelogin", json={"email": person.email})
     return [*told, kept, prelogin.json()]
-
-
-def refused(answer: Any, status: int, code: str) -> Json:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    error: Json = answer.json()["error"]
-    return error
 
 
 @async_test

@@ -7,8 +7,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.contract.harness import Server
 from tests.export.files import LINES
+from tests.kit.servers.process import Server
 from tests.test_memory import LIMIT, resident
 
 COUNT = 60_000

@@ -10,14 +10,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.contract.harness import SECRET, Server, launch
 from tests.faults.concurrent_clients import Writer
-from tests.faults.test_kill import settle_in
 from tests.kit.asynchronous import async_test
+from tests.kit.people.settled import settle_in
 from tests.kit.programs.command_line import strongroom
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import damage, rows_of
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server, launch
+from tests.kit.servers.secret import SECRET
 
 WRITERS = 16
 BATCH = 5

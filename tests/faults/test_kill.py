@@ -19,24 +19,16 @@ import apsw
 import httpx2
 import pytest
 
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, client, lost, stored
 from tests.kit.asynchronous import async_test
+from tests.kit.people.settled import settle_in
 from tests.kit.programs import processes
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import Postgres
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until_async
 
 WRITERS = 64
-
-
-def settle_in(server: Server, email: str = "a@b.c") -> tuple[str, str, str]:
-    """Register an account with a vault: the address, a token, the vault."""
-    with server.connect() as http:
-        signed_in = http.post("/auth/email/register", json={"email": email, "password": "correct horse"}).json()
-        token: str = signed_in["accessToken"]
-        vault = http.post("/vault", json={"name": "v"}, headers={"authorization": f"Bearer {token}"}).json()
-    return f"http://127.0.0.1:{server.port}", token, vault["uid"]
 
 
 @async_test

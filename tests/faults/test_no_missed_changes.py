@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client
-from tests.faults.test_kill import settle_in
 from tests.kit.asynchronous import async_test
+from tests.kit.people.settled import settle_in
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 
 
 class Reader:

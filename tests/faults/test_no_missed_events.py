@@ -13,13 +13,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client
-from tests.faults.test_kill import settle_in
 from tests.kit.asynchronous import async_test
 from tests.kit.network.event_stream import Parser
+from tests.kit.people.settled import settle_in
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 
 Change = tuple[str, int]
 CHANCE = random.Random()  # noqa: S311 - whatever happens, it must hold

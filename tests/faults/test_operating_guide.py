@@ -16,12 +16,12 @@ import pytest
 
 from strongroom.client import Client
 from strongroom.server.backup_schedule import backup_name, list_backups
-from tests.contract.harness import Server
 from tests.kit.network.ports import free_port
 from tests.kit.people import one_time_codes
 from tests.kit.programs import processes
 from tests.kit.servers.populated_database import damage
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 from tests.test_documents import environment, fences, sections, text_of
 
