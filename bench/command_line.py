@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from tests.contract.harness import Server
+from tests.kit.servers.process import Server
 
 PASSWORD = "correct horse battery staple"
 PROGRAM = Path(sys.executable).with_name("strongroom")

@@ -1,35 +1,33 @@
-"""What the tests share: a clock that obeys, a real database, a server behind real ASGI."""
+"""The fixtures that all tests share, and what pytest is to know of them."""
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import gc
 import importlib.util
-import itertools
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
-from functools import wraps
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpcore2
-import httpx2
 import hypothesis
 import pytest
 
-from strongroom import create_server
-from strongroom.server import Server
 from strongroom.store import Database, open_database
 from strongroom.store.postgres.engine import PostgresDatabase
+
+pytest.register_assert_rewrite("tests.kit", "tests.store")  # before anything of them is imported
+
 from tests.kit import cheap_hashing, requirements
+from tests.kit.asynchronous import close_after_test
+from tests.kit.clock import Clock
 from tests.kit.programs import mount_namespace
 from tests.kit.report import SOAK, Report
 from tests.kit.samples import LONG
-from tests.kit.servers.internals import context_of, purge, wait_for_databases
+from tests.kit.servers.in_process import OpenServer, in_process_server
+from tests.kit.servers.internals import wait_for_databases
 from tests.kit.servers.postgres import postgres
 
 REPORT = pytest.StashKey[Report]()
@@ -97,24 +95,6 @@ def _hashing(request: pytest.FixtureRequest) -> Iterator[None]:
     cheap_hashing.install()
 
 
-START = 1_731_600_000_000
-SECRET = "a secret of the tests, 32 bytes or more"
-_numbers = itertools.count(1)
-
-
-class Clock:
-    """Time as the test says it is."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> int:
-        return self.now
-
-    def pass_(self, milliseconds: int) -> None:
-        self.now += milliseconds
-
-
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
@@ -143,7 +123,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def where(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A place for a new database, on each engine in turn."""
+    """The location of a new database, on each engine in turn: a path or a URL."""
     if request.param == "sqlite":
         yield str(tmp_path / "vault.db")
         return
@@ -159,107 +139,13 @@ def open_db(where: str, clock: Clock) -> Callable[[], Database]:
     def opened() -> Database:
         db = open_database(where, clock)
         if isinstance(db, PostgresDatabase):
-            _opened.append(db)
+            close_after_test(db)
         return db
 
     return opened
 
 
-class Person:
-    """A user of the server, with a client that carries the access token."""
-
-    def __init__(self, http: httpx2.AsyncClient, email: str, signed_in: dict[str, Any]) -> None:
-        self.http = http
-        self.email = email
-        self.access: str = signed_in["accessToken"]
-        self.refresh: str = signed_in["refreshToken"]
-        self.id: str = signed_in["user"]["id"]
-
-    async def __call__(self, method: str, path: str, json: Any = None, **more: Any) -> httpx2.Response:
-        headers = {"authorization": f"Bearer {more.pop('bearer', self.access)}", **more.pop("headers", {})}
-        if json is not None:
-            more["json"] = json
-        return await self.http.request(method, path, headers=headers, **more)
-
-    async def vault(self, **body: Any) -> dict[str, Any]:
-        made = await self("POST", "/vault", {"name": f"vault {next(_numbers)}", **body})
-        assert made.status_code == 201, made.text
-        vault: dict[str, Any] = made.json()
-        return vault
-
-    async def document(self, vault: dict[str, Any], **body: Any) -> dict[str, Any]:
-        made = await self("POST", f"/vaults/{vault['uid']}/documents", {"collection": "c", "data": "AAAA", **body})
-        assert made.status_code == 201, made.text
-        document: dict[str, Any] = made.json()
-        return document
-
-    async def key(self, **scopes: Any) -> str:
-        made = await self("POST", "/auth/api-keys", {"name": "k", **scopes})
-        assert made.status_code == 201, made.text
-        key: str = made.json()["key"]
-        return key
-
-
-class House:
-    """A server and those who use it."""
-
-    def __init__(self, http: httpx2.AsyncClient, clock: Clock, server: Server) -> None:
-        self.http = http
-        self.clock = clock
-        self.server = self.app = server
-
-    async def chores(self) -> None:
-        """What a running server does now and then: throw away what was kept for long enough."""
-        await purge(self.server)
-
-    async def person(self, email: str | None = None, password: str = "correct horse", **more: Any) -> Person:
-        email = email or f"person{next(_numbers)}@example.com"
-        made = await self.http.post("/auth/email/register", json={"email": email, "password": password, **more})
-        assert made.status_code == 201, made.text
-        return Person(self.http, email, made.json())
-
-    async def login(self, email: str, password: str = "correct horse") -> httpx2.Response:
-        return await self.http.post("/auth/email/login", json={"email": email, "password": password})
-
-
-Open = Callable[..., Any]
-
-
 @pytest.fixture
-def house(where: str, clock: Clock) -> Open:
-    """Opens a house, of which `async with` makes a block."""
-
-    @asynccontextmanager
-    async def open_house(address: str = "127.0.0.1", **settings: Any) -> AsyncIterator[House]:
-        place: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
-        server = create_server(jwt_secret=SECRET, clock=clock, **place, **settings)
-        transport = httpx2.ASGITransport(app=server, client=(address, 5), raise_app_exceptions=False)
-        try:
-            async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
-                yield House(http, clock, server)
-        finally:
-            await context_of(server).close()
-
-    return open_house
-
-
-def runs(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
-    """Let a test be a coroutine."""
-
-    @wraps(test)
-    def run(*args: Any, **keywords: Any) -> None:
-        asyncio.run(_to_the_end(test(*args, **keywords)))
-
-    return run
-
-
-_opened: list[PostgresDatabase] = []
-
-
-async def _to_the_end(test: Coroutine[Any, Any, None]) -> None:
-    """Connections that a test leaves open are closed on the loop that they belong to."""
-    try:
-        await test
-    finally:
-        while _opened:
-            await _opened.pop().close()
+def open_server(where: str, clock: Clock) -> OpenServer:
+    """Opens a server in this process, for as long as the block of an `async with` lasts."""
+    return functools.partial(in_process_server, where, clock)

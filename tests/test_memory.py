@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from strongroom.server import memory
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.servers.memory import LIMIT, resident
 from tests.kit.waiting import until_async
 
@@ -75,7 +75,7 @@ def _fill(path: Path, user_id: str, vault_uid: str) -> None:
     connection.close()
 
 
-@runs
+@async_test
 @pytest.mark.parametrize(("load", "released"), [(0.04, True), (0.06, False)])
 async def test_caches_are_released_only_while_there_is_little_to_do(
     monkeypatch: pytest.MonkeyPatch, *, load: float, released: bool

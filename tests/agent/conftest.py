@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.people.command_line_user import CommandLineUser
 from tests.kit.servers.fixtures import named_server  # noqa: F401 (a fixture)
+from tests.kit.servers.process import Server
 
 
 @pytest.fixture(scope="session")

@@ -11,9 +11,9 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 from tests.kit.programs.process_state import alive
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 _AT_ONCE = 10.0  # seconds on a busy machine; what holds the agent up in these tests takes 30 or more

@@ -10,10 +10,10 @@ from fido2.hid import CtapHidDevice
 
 from strongroom.client import Client, SecurityKey
 from strongroom.items import Login
-from tests.contract.harness import Server
 from tests.kit.people.command_line_user import PASSWORD, CommandLineUser
 from tests.kit.people.soft_ctap_device import SoftCtapDevice
 from tests.kit.project import ROOT
+from tests.kit.servers.process import Server
 from tests.kit.terminals.shell_terminal import at_terminal
 
 PIN = "4711-pin"

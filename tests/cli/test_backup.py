@@ -21,7 +21,7 @@ from strongroom.cli import archives, backup, main
 from strongroom.server.admin import operations
 from strongroom.store import open_database
 from strongroom.store.locks import lock_of
-from tests.conftest import Clock
+from tests.kit.clock import Clock
 from tests.kit.programs import processes
 from tests.kit.samples import rounds, some
 from tests.kit.servers.populated_database import copied_rows_of, damage, drawn_by, fill, live_in, rows_of

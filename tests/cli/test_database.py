@@ -19,7 +19,7 @@ import pytest
 from strongroom.cli import terminal
 from strongroom.store import open_database
 from strongroom.store.postgres.connection import connect
-from tests.conftest import Clock
+from tests.kit.clock import Clock
 from tests.kit.programs import processes
 from tests.kit.servers.populated_database import PAIRS, copied_rows_of, drawn_by, fill, live_in
 from tests.kit.servers.postgres import postgres

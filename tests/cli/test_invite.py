@@ -13,8 +13,8 @@ import pytest
 
 from strongroom.client import Client
 from strongroom.rules import DAY, MINUTE
-from tests.contract.harness import Server
 from tests.kit.programs.command_line import in_json, place_of, strongroom
+from tests.kit.servers.process import Server
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse battery staple"

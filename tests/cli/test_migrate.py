@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.store import migrations, open_database
-from tests.contract.harness import SECRET, Server
 from tests.kit.programs.command_line import place_of, strongroom
+from tests.kit.servers.process import Server
+from tests.kit.servers.secret import SECRET
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 KNOWN = migrations.load()

@@ -14,10 +14,11 @@ import httpx2
 import pytest
 
 from strongroom.options import TABLE
-from tests.contract.harness import SECRET, Server
 from tests.kit.network.event_stream import Event, Parser
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment, in_json, place_of, strongroom
+from tests.kit.servers.process import Server
+from tests.kit.servers.secret import SECRET
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 PASSWORD = "correct horse"

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.contract.harness import SECRET, Server
-from tests.contract.people import PASSWORD, Person
+from tests.kit.people.api_user import PASSWORD, ApiUser
 from tests.kit.people.one_time_codes import code
 from tests.kit.programs.command_line import place_of, strongroom
+from tests.kit.servers.process import Server
+from tests.kit.servers.secret import SECRET
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 OTHER = "another secret of the tests, of 32 bytes or more"
@@ -34,20 +35,20 @@ def run(tmp_path: Path, where: str) -> Run:
     return lambda *arguments, **more: strongroom(tmp_path, *arguments, **place_of(where), **more)
 
 
-def enrol(person: Person) -> None:
+def enrol(person: ApiUser) -> None:
     begun = person.http.post("/auth/second-factor/totp", json={"currentPassword": PASSWORD}).json()
     now = int(person.http.get("/health").json()["timestamp"])
     first = {"code": code(begun["secret"], now)}
     assert person.http.post("/auth/second-factor/totp/confirm", json=first).status_code == 201
 
 
-def login(server: Server, person: Person) -> Any:
+def login(server: Server, person: ApiUser) -> Any:
     return server.connect().post("/auth/email/login", json={"email": person.email, "password": PASSWORD})
 
 
 def test_an_operator_resets_a_second_factor(server: Server, run: Run) -> None:
     """It asks first; then the password is enough, the owner's log says who did it, and codes can be enrolled again."""
-    ada = Person.register(server)
+    ada = ApiUser.register(server)
     enrol(ada)
     ticket = login(server, ada).json()["error"]["details"]["ticket"]
     asked = run("users", "reset-second-factor", ada.email, input="no\n")
@@ -78,7 +79,7 @@ def test_the_doctor_tells_of_a_lost_secret(server: Server, run: Run) -> None:
         )
 
     assert found(JWT_SECRET=SECRET) == ("", "")
-    enrol(Person.register(server))
+    enrol(ApiUser.register(server))
     assert found(JWT_SECRET=SECRET)[0] == "ok"
     verdict, todo = found(JWT_SECRET=OTHER)
     assert verdict == "fault"

@@ -19,11 +19,11 @@ import pytest
 
 from strongroom.cli import web
 from strongroom.web_release import SECURITY_HEADERS, content_type, path_of
-from tests.contract.harness import Server
 from tests.kit.browsers import small_web_app
 from tests.kit.browsers.small_web_app import FILES
 from tests.kit.programs.command_line import strongroom
 from tests.kit.samples import some
+from tests.kit.servers.process import Server
 
 Answer = tuple[int, dict[str, str | list[str]], bytes]
 Lie = Callable[[str, Any, Answer], Answer | bytes]

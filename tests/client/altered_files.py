@@ -29,7 +29,7 @@ from tests.client.moving_accounts import (
     undelete,
     write,
 )
-from tests.contract.harness import Server
+from tests.kit.servers.process import Server
 
 
 def is_registered(server: Server, email: str) -> bool:

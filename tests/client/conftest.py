@@ -9,7 +9,6 @@ from typing import Final
 import pytest
 
 from tests.client.moving_accounts import moving, url_of  # noqa: F401
-from tests.contract.harness import Server
 from tests.kit.clients.crew import Crew
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import ClientFactory, PythonClientFactory
@@ -20,6 +19,7 @@ from tests.kit.network.proxy import Proxy
 from tests.kit.servers.fixtures import named_server, other_server, own_server, shared_in  # noqa: F401
 from tests.kit.servers.live_server import live_server
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 from tests.kit.servers.restartable_server import RestartableServer
 
 PYTHON: Final = ("blocking", "awaiting")

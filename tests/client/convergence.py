@@ -17,8 +17,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from strongroom.client import Client, Conflict, Document, Resolution, keep_both, keep_mine, keep_theirs, merged
 from strongroom.errors import DocumentNotFound, Refusal, Unavailable
-from tests.conftest import START
 from tests.kit.clients.crew import DAY, Crew
+from tests.kit.clock import START
 from tests.kit.network.unreliable_network import ReplicaDevice
 from tests.kit.people.credentials import PASSWORD
 from tests.kit.servers.restartable_server import RestartableServer

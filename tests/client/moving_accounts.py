@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client
-from tests.contract.harness import Server
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 Json = dict[str, Any]
 Change = Callable[[list[Json]], list[Json]]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from tests.contract.harness import Server
 from tests.kit.programs.command_line import strongroom
+from tests.kit.servers.process import Server
 
 TYPED = "given by the operator"
 

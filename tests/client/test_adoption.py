@@ -12,11 +12,11 @@ from strongroom import errors
 from strongroom.client import Client, Locked, Tampered
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.operator import TYPED, add_account
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.clients.secrets import assert_hidden
 from tests.kit.network.proxy import BUSY, LOSE, REFUSE, Once, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 NAMED = "see `adopt_account`"
 

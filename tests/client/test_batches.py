@@ -22,10 +22,10 @@ from strongroom.errors import (
     Unavailable,
 )
 from tests.client.hostile.lying_proxy import Liar, Talk
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.network.proxy import LOSE, PASS, REFUSE, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 
 def notes_of(client: Any) -> Any:

@@ -16,9 +16,9 @@ from strongroom.client.format.seal import Sealed
 from strongroom.client.operations import documents, listing
 from strongroom.errors import Invalid
 from strongroom.model import Document
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 
 @pytest.mark.both_languages

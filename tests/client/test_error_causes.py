@@ -16,11 +16,11 @@ from strongroom.client import AsyncClient, Client, Unreachable, WrongServer
 from strongroom.client.format.recovery import RecoveryKey
 from strongroom.client.net import connection
 from strongroom.client.replica import Resolution
-from tests.contract.harness import Server
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.network.tls import Authority, Canned, ConnectProxy, TlsEndpoint, early, expired, page
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 
 @pytest.fixture

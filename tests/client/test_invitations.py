@@ -9,12 +9,12 @@ import pytest
 from strongroom import errors
 from strongroom.client import Client
 from tests.client.operator import invite
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.clients.secrets import assert_hidden
 from tests.kit.network.proxy import BUSY, LOSE, REFUSE, Once, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.servers.live_server import live_server
+from tests.kit.servers.process import Server
 
 UNKNOWN = "SRI-00000-11111-22222-33333-44444"
 

@@ -16,9 +16,9 @@ from strongroom.client import Client, keep_mine
 from strongroom.client.net.driver import Driver
 from strongroom.client.net.effects import Effect
 from strongroom.client.replica import Replica
-from tests.contract.harness import Server
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.samples import rounds
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]

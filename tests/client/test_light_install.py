@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.programs.command_line import clean_environment
+from tests.kit.servers.process import Server
 from tests.upgrade.wheels import unpacked
 
 ROOT = Path(__file__).parents[2]

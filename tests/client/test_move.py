@@ -31,9 +31,9 @@ from tests.client.moving_accounts import (
     write,
 )
 from tests.client.operator import invite
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 
 def test_an_account_moves_whole(clients: ClientFactory, other_server: Server, tmp_path: Path) -> None:

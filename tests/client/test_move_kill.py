@@ -11,9 +11,9 @@ from pathlib import Path
 
 from strongroom.client import Client
 from tests.client.moving_accounts import Json, contents, lines, url_of
-from tests.contract.harness import Server
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.samples import rounds
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]

@@ -20,8 +20,8 @@ from tests.client.moving_accounts import (
     url_of,
 )
 from tests.client.moving_lies import NOT_KEPT, SEEN_NEWER
-from tests.contract.harness import Server
 from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.process import Server
 
 
 class Lying(httpx2.HTTPTransport):

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client
-from tests.contract.harness import Server
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.people.one_time_codes import code
+from tests.kit.servers.process import Server
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text("utf-8")
 

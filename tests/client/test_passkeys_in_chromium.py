@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from strongroom.client import CeremonyFailed, Client, SecondFactorRequired
-from tests.contract.harness import Server
 from tests.kit.browsers.authenticator import AUTHENTICATOR
 from tests.kit.browsers.chromium import Page, private_window
 from tests.kit.network.ports import free_port
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 # Chromium's `toJSON` leaves the output of the PRF out; a program that wants it has to add it.
 SPELLED = """(made) => {

@@ -9,13 +9,13 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Client, keep_mine
-from tests.contract.harness import Server
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.clients.pair import Pair
 from tests.kit.network.proxy import PASS, REFUSE, Once, Proxy
 from tests.kit.network.unreliable_network import URL, ReplicaDevice, World
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 
 def kinds(replica: Any) -> list[str]:

@@ -10,13 +10,13 @@ import pytest
 
 from strongroom import errors
 from strongroom.client.net.effects import Request
-from tests.contract.harness import Server
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.clients.pair import Pair
 from tests.kit.network.proxy import LOSE, PASS, REFUSE, Proxy
 from tests.kit.network.unreliable_network import Crash, World
 from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.process import Server
 
 NO_ROOM = "507 quota_exceeded"
 TOO_LARGE = "413 payload_too_large"

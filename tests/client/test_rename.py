@@ -7,10 +7,10 @@ import pytest
 from strongroom.client import Tampered
 from strongroom.errors import Invalid, VaultAlreadyExists, VaultNotFound
 from tests.client.hostile.lying_proxy import Liar, Talk
-from tests.contract.harness import Server
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 
 @pytest.mark.both_languages

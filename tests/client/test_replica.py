@@ -17,11 +17,11 @@ from strongroom.client.format import box
 from strongroom.client.replica import Progress, Resolution, keep_both, keep_mine, keep_theirs, merged
 from strongroom.client.replica.store.outbox import Outbox
 from strongroom.client.replica.store.records import Entry
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.clients.pair import Pair
 from tests.kit.network.proxy import ABSENT, LOSE, PASS, REFUSE, Once, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 
 @pytest.mark.both_languages

@@ -12,10 +12,10 @@ import pytest
 from strongroom.client import RolledBack
 from strongroom.client.replica import keep_both, keep_theirs
 from strongroom.client.replica.store.schema import EARLIER_VERSIONS
-from tests.contract.harness import Server
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 HOUR = 3_600_000
 

@@ -9,10 +9,10 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Client
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.network.proxy import BUSY, LOSE, PASS, REFUSE, Once, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 

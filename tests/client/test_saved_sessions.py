@@ -20,12 +20,12 @@ import pytest
 from strongroom import errors
 from strongroom.client import Client, Locked, RolledBack
 from strongroom.client.operations.session_file import FileLock, SessionFile
-from tests.contract.harness import Server
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.clients.secrets import assert_hidden, secrets_of
 from tests.kit.network.unreliable_network import Crash, World
 from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.process import Server
 from tests.kit.servers.restartable_server import RestartableServer
 from tests.kit.waiting import until
 

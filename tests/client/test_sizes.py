@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from strongroom import errors
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 LIMIT = 20_000
 

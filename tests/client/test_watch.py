@@ -11,10 +11,10 @@ import pytest
 
 from strongroom.client import Report
 from strongroom.client.replica.watch import Events
-from tests.contract.harness import Server
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.network.proxy import ABSENT, PASS, Proxy
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 

@@ -13,12 +13,12 @@ import pytest
 
 from tests.cluster.load import Load
 from tests.cluster.machines import DATABASE, Cluster, Machine, cluster, missing
-from tests.conftest import runs
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import lost, stored
 from tests.faults.proxy import Balancer
-from tests.faults.test_kill import settle_in
+from tests.kit.asynchronous import async_test
+from tests.kit.people.settled import settle_in
 from tests.kit.samples import LONG, rounds
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until_async
 
 WRITERS, READERS, PROGRAMS = 6, 3, 2
@@ -160,7 +160,7 @@ def test_nothing_acknowledged_is_lost_and_no_read_goes_back(
     _meet(running, fault, tmp_path)
 
 
-@runs
+@async_test
 async def _meet(of: Cluster, fault: str, home: Path) -> None:
     await _until(of.healthy, "a whole cluster")
     hosts = ",".join(f"127.0.0.1:{machine.way}" for machine in of.machines.values())

@@ -17,12 +17,13 @@ from strongroom.store import CannotOpen, open_database
 from strongroom.store.maintenance.copy_endpoints import endpoint
 from strongroom.store.maintenance.endpoint_protocol import CannotCopy
 from tests.cluster.pgbouncer import KEEPS_STATEMENTS, pgbouncer, shown, version
-from tests.conftest import Clock, runs
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client, lost, stored
-from tests.faults.test_kill import settle_in
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.network.event_stream import Parser
+from tests.kit.people.settled import settle_in
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until_async
 
 NAME = "strongroom"
@@ -44,7 +45,7 @@ def role_settings(where: str) -> None:
         postgres().sql(re.sub(r"ROLE strongroom", f"DATABASE {name}", line))
 
 
-@runs
+@async_test
 async def test_two_nodes_serve_through_it_and_leave_nothing_in_its_sessions(where: str, tmp_path: Path) -> None:
     """Twelve writers, three sessions: nothing is refused or lost, and a node hears at once of the other's commits."""
     role_settings(where)
@@ -138,7 +139,7 @@ def test_the_main_address_must_not_lead_through_it(where: str, clock: Clock, mor
 
 
 @pytest.mark.parametrize("more", ["", IGNORED])
-@runs
+@async_test
 async def test_a_backup_must_not_lead_through_it(where: str, more: str) -> None:
     """Its lock, and its settings, would be left in a session of others; so for a restore and a copy."""
     with pgbouncer({NAME: where}, more) as pooler:
@@ -148,7 +149,7 @@ async def test_a_backup_must_not_lead_through_it(where: str, more: str) -> None:
         await source.close()
 
 
-@runs
+@async_test
 async def test_in_session_mode_the_main_address_may_lead_through_it(where: str, clock: Clock) -> None:
     """A session is of one client for as long as that is connected."""
     with pgbouncer({NAME: where}, "pool_mode = session", "default_pool_size = 20", IGNORED) as pooler:
@@ -164,7 +165,7 @@ def test_both_addresses_must_lead_to_the_same_database(where: str, clock: Clock)
         open_database(where, clock, pooler_url=f"{pooler}/{NAME}")
 
 
-@runs
+@async_test
 async def test_what_the_role_lacks_is_said(where: str, clock: Clock) -> None:
     """A statement without a time limit is possible, and commits that could be lost are not."""
     name = where.rpartition("?")[0].rpartition("/")[2]

@@ -2,4 +2,4 @@
 
 import pytest
 
-pytest.register_assert_rewrite(f"{__name__}.checks", f"{__name__}.people")
+pytest.register_assert_rewrite(f"{__name__}.checks")

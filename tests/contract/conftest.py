@@ -6,9 +6,9 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from .checks import Json
-from .harness import ENGINES, Server, fresh_address
-from .people import Person
+from tests.kit.network.responses import Json
+from tests.kit.people.api_user import ApiUser
+from tests.kit.servers.process import ENGINES, Server, fresh_address
 
 SETTINGS: dict[str, dict[str, str]] = {
     "both": {},
@@ -106,51 +106,51 @@ def brief(servers: Servers, engine: str) -> Server:
 
 
 @pytest.fixture(scope="session")
-def ann(both: Server) -> Person:
+def ann(both: Server) -> ApiUser:
     """Somebody whose session stays open all the time; tests share her, each in vaults of its own."""
-    return Person.register(both)
+    return ApiUser.register(both)
 
 
 @pytest.fixture(scope="session")
-def bob(both: Server) -> Person:
+def bob(both: Server) -> ApiUser:
     """Somebody else, on the same server as Ann."""
-    return Person.register(both)
+    return ApiUser.register(both)
 
 
 @pytest.fixture(scope="session")
-def tess(tight: Server) -> Person:
+def tess(tight: Server) -> ApiUser:
     """Somebody on the narrowed server."""
-    return Person.register(tight)
+    return ApiUser.register(tight)
 
 
 @pytest.fixture(scope="session")
-def dora(document: Server) -> Person:
+def dora(document: Server) -> ApiUser:
     """Somebody on the server of Variant A."""
-    return Person.register(document)
+    return ApiUser.register(document)
 
 
 @pytest.fixture(scope="session")
-def bill(blob: Server) -> Person:
+def bill(blob: Server) -> ApiUser:
     """Somebody on the server of Variant B."""
-    return Person.register(blob)
+    return ApiUser.register(blob)
 
 
 @pytest.fixture(params=["both", "document", "blob"])
-def resident(request: pytest.FixtureRequest, engine: str) -> Person:  # noqa: ARG001 - which decides the engine
+def resident(request: pytest.FixtureRequest, engine: str) -> ApiUser:  # noqa: ARG001 - which decides the engine
     """Somebody on each of the three kinds of server in turn."""
     names = {"both": "ann", "document": "dora", "blob": "bill"}
-    person: Person = request.getfixturevalue(names[request.param])
+    person: ApiUser = request.getfixturevalue(names[request.param])
     return person
 
 
 @pytest.fixture
-def newcomer(both: Server) -> Person:
+def newcomer(both: Server) -> ApiUser:
     """Somebody who has just registered and is nobody else's concern."""
-    return Person.register(both)
+    return ApiUser.register(both)
 
 
 @pytest.fixture
-def vault(ann: Person) -> Json:
+def vault(ann: ApiUser) -> Json:
     """A new vault of Ann's."""
     return ann.vault()
 

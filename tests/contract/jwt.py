@@ -6,8 +6,8 @@ import hmac
 import json
 from typing import Any
 
-from .checks import Json
-from .harness import SECRET
+from tests.kit.network.responses import Json
+from tests.kit.servers.secret import SECRET
 
 HEADER: Json = {"alg": "HS256", "typ": "JWT"}
 

@@ -6,9 +6,11 @@ import time
 import httpx2
 import pytest
 
-from .checks import good, is_uuid7, made, refused, refused_fields, without_id
-from .harness import Server, fresh_address
-from .people import PASSWORD, Person, at_once, unique_email
+from tests.kit.network.responses import good, made, refused
+from tests.kit.people.api_user import PASSWORD, ApiUser, at_once, unique_email
+from tests.kit.servers.process import Server, fresh_address
+
+from .checks import is_uuid7, refused_fields, without_id
 
 REGISTER, LOGIN = "/auth/email/register", "/auth/email/login"
 
@@ -26,7 +28,7 @@ def test_register(stranger: httpx2.Client) -> None:
     assert "set-cookie" not in answer.headers
 
 
-def test_login(ann: Person, stranger: httpx2.Client) -> None:
+def test_login(ann: ApiUser, stranger: httpx2.Client) -> None:
     """A login answers as the registration did, and opens a session of its own."""
     body = good(stranger.post(LOGIN, json={"email": ann.email, "password": PASSWORD}))
     assert body["user"]["id"] == ann.id
@@ -35,7 +37,7 @@ def test_login(ann: Person, stranger: httpx2.Client) -> None:
     assert body["refreshToken"] != ann.refresh
 
 
-def test_me(ann: Person) -> None:
+def test_me(ann: ApiUser) -> None:
     """A user who asks who they are learns their id and email, and nothing of the password."""
     answer = ann.http.get("/auth/me")
     body = good(answer)
@@ -45,7 +47,7 @@ def test_me(ann: Person) -> None:
     assert "password" not in answer.text.lower()
 
 
-def test_email_is_taken_once(ann: Person, stranger: httpx2.Client) -> None:
+def test_email_is_taken_once(ann: ApiUser, stranger: httpx2.Client) -> None:
     """An email is registered once, however it is spelled."""
     umlaut = f"ä{unique_email()}"
     made(stranger.post(REGISTER, json={"email": umlaut, "password": PASSWORD}))
@@ -75,7 +77,7 @@ def test_email_spelling_at_login(stranger: httpx2.Client) -> None:
         assert body["user"]["id"] == user["id"]
 
 
-def test_wrong_password_and_unknown_email_look_alike(ann: Person, stranger: httpx2.Client) -> None:
+def test_wrong_password_and_unknown_email_look_alike(ann: ApiUser, stranger: httpx2.Client) -> None:
     """A wrong password and an unknown email get the same answer."""
     wrong = stranger.post(LOGIN, json={"email": ann.email, "password": "not the password"})
     unknown = stranger.post(LOGIN, json={"email": unique_email(), "password": "not the password"})
@@ -84,7 +86,7 @@ def test_wrong_password_and_unknown_email_look_alike(ann: Person, stranger: http
     assert without_id(wrong) == without_id(unknown)
 
 
-def test_wrong_password_and_unknown_email_take_the_same_time(both: Server, ann: Person) -> None:
+def test_wrong_password_and_unknown_email_take_the_same_time(both: Server, ann: ApiUser) -> None:
     """The time of a refusal does not tell whether the account exists."""
     http = both.connect(address=fresh_address())
 

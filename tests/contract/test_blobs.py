@@ -5,28 +5,29 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.kit.network.responses import Json, good, refused
+from tests.kit.people.api_user import ApiUser, at_once
 from tests.kit.rows import each_row
 
-from .checks import BLOB, VAULT_FIELDS, Json, good, refused, refused_fields, refused_stale
-from .people import Person, at_once
+from .checks import BLOB, VAULT_FIELDS, refused_fields, refused_stale
 
 NEXT: Json = {"data": "sealed anew", "salt": "bmV3"}
 
 
 @pytest.fixture(params=["both", "blob"])
-def keeper(request: pytest.FixtureRequest, engine: str) -> Person:  # noqa: ARG001 - which decides the engine
+def keeper(request: pytest.FixtureRequest, engine: str) -> ApiUser:  # noqa: ARG001 - which decides the engine
     """Somebody on each kind of server that keeps blobs."""
-    person: Person = request.getfixturevalue({"both": "ann", "blob": "bill"}[request.param])
+    person: ApiUser = request.getfixturevalue({"both": "ann", "blob": "bill"}[request.param])
     return person
 
 
-def put(person: Person, vault: Json, match: str = "", **body: Any) -> httpx2.Response:
+def put(person: ApiUser, vault: Json, match: str = "", **body: Any) -> httpx2.Response:
     """Replace a vault's blob, under an If-Match or without."""
     headers = {"If-Match": match} if match else {}
     return person.http.put(f"/vault/{vault['uid']}", json=body, headers=headers)
 
 
-def test_blob_is_answered(keeper: Person) -> None:
+def test_blob_is_answered(keeper: ApiUser) -> None:
     """A vault made with a blob carries it in every answer."""
     vault = keeper.vault(**BLOB)
     assert set(vault) >= VAULT_FIELDS | {"data", "salt"}
@@ -36,14 +37,14 @@ def test_blob_is_answered(keeper: Person) -> None:
 
 
 @each_row("data", ["x", '{"json": true}', "ключ 🗝", " ", "line\nbreak\ttab"], ids=ascii)
-def test_blob_is_any_text(keeper: Person, data: str) -> None:
+def test_blob_is_any_text(keeper: ApiUser, data: str) -> None:
     """A blob is kept letter for letter, whatever text it is."""
     vault = keeper.vault(data=data, salt="")
     assert good(keeper.http.get(f"/vault/{vault['uid']}"))["data"] == data
     assert vault["salt"] == ""
 
 
-def test_put_replaces(keeper: Person) -> None:
+def test_put_replaces(keeper: ApiUser) -> None:
     """An update replaces data and salt, and counts the version up by one."""
     vault = keeper.vault(**BLOB)
     changed = good(put(keeper, vault, **NEXT))
@@ -54,7 +55,7 @@ def test_put_replaces(keeper: Person) -> None:
     assert good(keeper.http.get(f"/vault/{vault['uid']}")) == changed
 
 
-def test_last_writer_wins(keeper: Person) -> None:
+def test_last_writer_wins(keeper: ApiUser) -> None:
     """Without a version, each update is taken, one after the other."""
     vault = keeper.vault(**BLOB)
     for number in range(2, 6):
@@ -63,7 +64,7 @@ def test_last_writer_wins(keeper: Person) -> None:
         assert changed["data"] == f"number {number}"
 
 
-def test_put_at_a_version(keeper: Person) -> None:
+def test_put_at_a_version(keeper: ApiUser) -> None:
     """With a version, only the latest is replaced; a stale one learns what is stored."""
     vault = keeper.vault(**BLOB)
     stored = good(put(keeper, vault, **NEXT, version=1))
@@ -72,7 +73,7 @@ def test_put_at_a_version(keeper: Person) -> None:
     assert good(put(keeper, vault, data="other", salt="", version=2))["version"] == 3
 
 
-def test_stale_if_match(keeper: Person) -> None:
+def test_stale_if_match(keeper: ApiUser) -> None:
     """A stale If-Match is a 412 with the same code and details."""
     vault = keeper.vault(**BLOB)
     tag = keeper.http.get(f"/vault/{vault['uid']}").headers["etag"]
@@ -81,7 +82,7 @@ def test_stale_if_match(keeper: Person) -> None:
     refused_stale(answer, stored, 412, "vault_conflict")
 
 
-def test_fresh_if_match(keeper: Person) -> None:
+def test_fresh_if_match(keeper: ApiUser) -> None:
     """An If-Match that fits what is stored lets the update through."""
     vault = keeper.vault(**BLOB)
     tags = [keeper.http.get(f"/vault/{vault['uid']}").headers["etag"], '"1"']
@@ -90,7 +91,7 @@ def test_fresh_if_match(keeper: Person) -> None:
     assert good(keeper.http.get(f"/vault/{vault['uid']}"))["version"] == 2
 
 
-def test_retry(keeper: Person) -> None:
+def test_retry(keeper: ApiUser) -> None:
     """An update that is sent again, its answer lost, gets the stored vault and no conflict."""
     vault = keeper.vault(**BLOB)
     stored = good(put(keeper, vault, **NEXT, version=1))
@@ -100,21 +101,21 @@ def test_retry(keeper: Person) -> None:
 
 
 @pytest.mark.parametrize("field", ["data", "salt"])
-def test_half_a_blob(keeper: Person, field: str) -> None:
+def test_half_a_blob(keeper: ApiUser, field: str) -> None:
     """Data without salt, or salt without data, is refused."""
     half = {field: BLOB[field]}
     refused(keeper.http.post("/vault", json={"name": "half", **half}), 400, "validation_error")
     refused(put(keeper, keeper.vault(**BLOB), **half), 400, "validation_error")
 
 
-def test_delete(keeper: Person) -> None:
+def test_delete(keeper: ApiUser) -> None:
     """A deleted blob is gone."""
     vault = keeper.vault(**BLOB)
     good(keeper.http.delete(f"/vault/{vault['uid']}"))
     refused(put(keeper, vault, **NEXT), 404, "vault_not_found")
 
 
-def test_blob_updates_at_once(keeper: Person) -> None:
+def test_blob_updates_at_once(keeper: ApiUser) -> None:
     """Of many updates of one version exactly one wins, and the others learn which."""
     vault = keeper.vault(**BLOB)
     answers: list[httpx2.Response] = at_once(12, lambda n: put(keeper, vault, data=f"by {n}", salt="", version=1))
@@ -125,7 +126,7 @@ def test_blob_updates_at_once(keeper: Person) -> None:
             refused_stale(answer, stored, 409, "vault_conflict")
 
 
-def test_last_writers_at_once(keeper: Person) -> None:
+def test_last_writers_at_once(keeper: ApiUser) -> None:
     """Without a version, updates at the same time are all taken, each under a version of its own."""
     vault = keeper.vault(**BLOB)
     stored: list[Json] = at_once(10, lambda n: good(put(keeper, vault, data=f"by {n}", salt="")))
@@ -134,7 +135,7 @@ def test_last_writers_at_once(keeper: Person) -> None:
     assert good(keeper.http.get(f"/vault/{vault['uid']}")) == max(stored, key=lambda answer: int(answer["version"]))
 
 
-def test_bad_blobs_are_named(keeper: Person) -> None:
+def test_bad_blobs_are_named(keeper: ApiUser) -> None:
     """Both halves of a bad blob are named at once."""
     answer = keeper.http.post("/vault", json={"name": "bad", "data": "", "salt": "no base64!"})
     refused_fields(answer, "data", "salt")

@@ -3,11 +3,13 @@
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, refused
+from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
+from tests.kit.servers.process import Server
 
-from .checks import UNKNOWN, Json, docs, refused
-from .harness import Server
-from .people import Person
+from .checks import UNKNOWN
 
 ORIGIN = "https://somewhere.example"
 EXPOSED = {"etag", "retry-after", "x-request-id"}
@@ -65,7 +67,7 @@ def test_preflight_of_other_headers(stranger: httpx2.Client, header: str) -> Non
     assert header in words(answer.headers["access-control-allow-headers"])
 
 
-def test_answers_are_readable(ann: Person, vault: Json) -> None:
+def test_answers_are_readable(ann: ApiUser, vault: Json) -> None:
     """A script at any origin may read the answer, its ETag, its Retry-After and its id."""
     document = ann.document(vault)
     tag = ann.http.get(docs(vault, document)).headers["etag"]
@@ -81,7 +83,7 @@ def test_answers_are_readable(ann: Person, vault: Json) -> None:
         assert "access-control-allow-credentials" not in answer.headers
 
 
-def test_refusals_are_readable(ann: Person, stranger: httpx2.Client) -> None:
+def test_refusals_are_readable(ann: ApiUser, stranger: httpx2.Client) -> None:
     """A script may read why it was refused, whoever refused it."""
     origin = {"Origin": ORIGIN}
     for status, answer in (

@@ -2,23 +2,14 @@
 
 import pytest
 
-from .checks import (
-    DOCUMENT_FIELDS,
-    UNKNOWN,
-    Json,
-    docs,
-    good,
-    is_uuid7,
-    made,
-    now,
-    refused,
-    refused_fields,
-    without_id,
-)
-from .people import Person
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, made, refused
+from tests.kit.people.api_user import ApiUser
+
+from .checks import DOCUMENT_FIELDS, UNKNOWN, is_uuid7, now, refused_fields, without_id
 
 
-def test_create(ann: Person, vault: Json) -> None:
+def test_create(ann: ApiUser, vault: Json) -> None:
     """A new document has all nine fields, version 1 and no end."""
     before = now()
     body = {"collection": "notes", "data": "c2VhbGVk", "hmac": "0f3a"}
@@ -33,20 +24,20 @@ def test_create(ann: Person, vault: Json) -> None:
 
 
 @pytest.mark.parametrize("fields", [{}, {"hmac": None}], ids=["absent", "null"])
-def test_create_without_hmac(ann: Person, vault: Json, fields: Json) -> None:
+def test_create_without_hmac(ann: ApiUser, vault: Json, fields: Json) -> None:
     """A document without an integrity value shows null in its place."""
     document = ann.document(vault, **fields)
     assert set(document) == DOCUMENT_FIELDS
     assert document["hmac"] is None
 
 
-def test_read(ann: Person, vault: Json) -> None:
+def test_read(ann: ApiUser, vault: Json) -> None:
     """A document reads as it was answered."""
     document = ann.document(vault, hmac="ключ")
     assert good(ann.http.get(docs(vault, document))) == document
 
 
-def test_put(ann: Person, vault: Json) -> None:
+def test_put(ann: ApiUser, vault: Json) -> None:
     """An update replaces data and hmac, and counts version and time up; the rest stays."""
     document = ann.document(vault, hmac="old")
     changed = good(ann.put(vault, document, data="bmV3", hmac="new"))
@@ -56,13 +47,13 @@ def test_put(ann: Person, vault: Json) -> None:
     assert ann.read(vault, document) == changed
 
 
-def test_put_without_hmac(ann: Person, vault: Json) -> None:
+def test_put_without_hmac(ann: ApiUser, vault: Json) -> None:
     """An update without an integrity value forgets the old one, which does not cover the new data."""
     document = ann.document(vault, hmac="old")
     assert good(ann.put(vault, document))["hmac"] is None
 
 
-def test_put_ignores_what_it_does_not_know(ann: Person, vault: Json) -> None:
+def test_put_ignores_what_it_does_not_know(ann: ApiUser, vault: Json) -> None:
     """An update moves no document to another collection or vault, and takes no times from outside."""
     document = ann.document(vault)
     odd = {"collection": "else", "vaultUid": UNKNOWN, "createdAt": 1, "deletedAt": 5, "uid": UNKNOWN}
@@ -71,7 +62,7 @@ def test_put_ignores_what_it_does_not_know(ann: Person, vault: Json) -> None:
         assert changed[field] == document[field]
 
 
-def test_delete(ann: Person, vault: Json) -> None:
+def test_delete(ann: ApiUser, vault: Json) -> None:
     """A delete answers with success and the tombstone's fields, and counts as a change."""
     document = ann.document(vault)
     answer = good(ann.http.delete(docs(vault, document)))
@@ -83,7 +74,7 @@ def test_delete(ann: Person, vault: Json) -> None:
     assert answer["deletedAt"] >= document["updatedAt"]
 
 
-def test_two_spellings(ann: Person, vault: Json) -> None:
+def test_two_spellings(ann: ApiUser, vault: Json) -> None:
     """`/vault/…/documents` and `/vaults/…/documents` are one and the same, for every method."""
     short, long = f"/vault/{vault['uid']}/documents", f"/vaults/{vault['uid']}/documents"
     document = made(ann.http.post(short, json={"collection": "a", "data": "QQ"}))
@@ -96,7 +87,7 @@ def test_two_spellings(ann: Person, vault: Json) -> None:
     assert good(ann.http.get(f"{short}/sync")) == good(ann.http.get(f"{long}/sync"))
 
 
-def test_unknown_fields_are_ignored(ann: Person, vault: Json) -> None:
+def test_unknown_fields_are_ignored(ann: ApiUser, vault: Json) -> None:
     """Whatever else a client sends with a new document is not taken."""
     document = ann.document(vault, color="red", version=9, deletedAt=5, createdAt=1, vaultUid=UNKNOWN)
     assert set(document) == DOCUMENT_FIELDS
@@ -106,7 +97,7 @@ def test_unknown_fields_are_ignored(ann: Person, vault: Json) -> None:
     assert document["createdAt"] > 1
 
 
-def test_all_bad_fields_at_once(ann: Person, vault: Json) -> None:
+def test_all_bad_fields_at_once(ann: ApiUser, vault: Json) -> None:
     """A refusal names every bad field."""
     refused_fields(ann.http.post(docs(vault), json={}), "collection", "data")
     bad = {"collection": "", "data": "not base64!", "hmac": 7, "uid": "no uuid"}
@@ -116,7 +107,7 @@ def test_all_bad_fields_at_once(ann: Person, vault: Json) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_document_of_another_vault(ann: Person, vault: Json, method: str) -> None:
+def test_document_of_another_vault(ann: ApiUser, vault: Json, method: str) -> None:
     """A document asked for under another vault of its owner cannot be told from an unknown one."""
     document = ann.document(ann.vault())
     body = {"data": "QQ", "version": 1}
@@ -128,7 +119,7 @@ def test_document_of_another_vault(ann: Person, vault: Json, method: str) -> Non
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
-def test_foreign_document(ann: Person, bob: Person, vault: Json, method: str) -> None:
+def test_foreign_document(ann: ApiUser, bob: ApiUser, vault: Json, method: str) -> None:
     """Another user's document is not found, under its own vault or under one of the asker's."""
     document = ann.document(vault)
     body = {"data": "QQ", "version": 1}
@@ -138,7 +129,7 @@ def test_foreign_document(ann: Person, bob: Person, vault: Json, method: str) ->
 
 
 @pytest.mark.parametrize("data", ["A", "QQ==", "QUI=", "-_-_", "+/+/", "A" * 100_000], ids=lambda d: d[:6])
-def test_data_is_kept_as_sent(ann: Person, vault: Json, data: str) -> None:
+def test_data_is_kept_as_sent(ann: ApiUser, vault: Json, data: str) -> None:
     """Ciphertext comes back letter for letter, whatever its padding or alphabet."""
     document = ann.document(vault, data=data)
     assert ann.read(vault, document)["data"] == data

@@ -7,18 +7,20 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, refused
+from tests.kit.people.api_user import PASSWORD, ApiUser
+from tests.kit.servers.process import Server, fresh_address, on_a_file
 from tests.kit.waiting import until
 
-from .checks import BLOB, Json, docs, good, refused
-from .harness import Server, fresh_address, on_a_file
-from .people import PASSWORD, Person
+from .checks import BLOB
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM], ids=["killed", "asked to end"])
 def test_end_amid_writes(lone: Server, how: signal.Signals) -> None:
     """A server that ends amid the writes of eight clients has every write that it acknowledged."""
     server = lone.start()
-    person = Person.register(server)
+    person = ApiUser.register(server)
     vault = person.vault()
     acknowledged: dict[str, Json] = {}
 
@@ -64,7 +66,7 @@ def test_end_amid_writes(lone: Server, how: signal.Signals) -> None:
 def test_kill_right_after_an_answer(lone: Server) -> None:
     """Registration, session, key, logout and revocation outlive a kill that follows their answer at once."""
     server = lone.start()
-    person = Person.register(server)
+    person = ApiUser.register(server)
     gone = person.login()
     key, revoked = person.key(), person.key()
     good(person.http.delete(f"/auth/api-keys/{revoked['uid']}"))
@@ -84,7 +86,7 @@ def test_kill_right_after_an_answer(lone: Server) -> None:
 def test_change_of_variant(lone: Server) -> None:
     """A database reopened under each other variant loses nothing."""
     server = lone.start()
-    person = Person.register(server)
+    person = ApiUser.register(server)
     bare, full = person.vault(), person.vault(**BLOB)
     document, tombstone = person.document(bare), person.document(bare)
     tombstone = person.delete(bare, tombstone)
@@ -118,7 +120,7 @@ def test_change_of_variant(lone: Server) -> None:
 def test_secrets_are_not_on_disk(lone: Server) -> None:
     """Neither the password nor an API key nor a token is found in the files of the database."""
     server = lone.start()
-    person = Person.register(server)
+    person = ApiUser.register(server)
     key = person.key()
     assert server.connect(key["key"]).get("/vault").status_code == 200
     assert server.end() == 0

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, refused
+from tests.kit.people.api_user import PASSWORD, ApiUser
 from tests.kit.rows import each_row
+from tests.kit.servers.process import Server, fresh_address
 
-from .checks import UNKNOWN, Json, docs, refused
-from .harness import Server, fresh_address
-from .people import PASSWORD, Person
+from .checks import UNKNOWN
 
 JSON, TEXT = "application/json", "text/plain"
 HUGE, BROKEN = b'{"x": "' + b"x" * 20_001, b"{"
@@ -88,7 +90,7 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def callers(tight: Server, tess: Person) -> dict[str, httpx2.Client]:
+def callers(tight: Server, tess: ApiUser) -> dict[str, httpx2.Client]:
     """Everybody who asks, from nobody to the owner."""
     return {
         "nobody": tight.connect(address=fresh_address()),
@@ -101,7 +103,7 @@ def callers(tight: Server, tess: Person) -> dict[str, httpx2.Client]:
 
 
 @pytest.fixture(scope="module")
-def places(tess: Person) -> dict[str, str]:
+def places(tess: ApiUser) -> dict[str, str]:
     """A vault, and a document in a collection that is closed to the clerk."""
     vault: Json = tess.vault()
     return {"documents": docs(vault), "document": docs(vault, tess.document(vault, collection="closed"))}
@@ -116,13 +118,13 @@ def test_order(callers: dict[str, httpx2.Client], places: dict[str, str], case: 
     refused(answer, case.status, case.code)
 
 
-def test_bad_field_before_taken_email(tight: Server, tess: Person) -> None:
+def test_bad_field_before_taken_email(tight: Server, tess: ApiUser) -> None:
     """A registration with a bad password does not learn whether the email is taken."""
     answer = tight.connect().post("/auth/email/register", json={"email": tess.email, "password": "short"})
     refused(answer, 400, "validation_error")
 
 
-def test_bad_field_before_taken_name(tess: Person) -> None:
+def test_bad_field_before_taken_name(tess: ApiUser) -> None:
     """Half a blob under a taken name is a bad request first."""
     answer = tess.http.post("/vault", json={"name": tess.vault()["name"], "data": PASSWORD})
     refused(answer, 400, "validation_error")

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, refused
+from tests.kit.people.api_user import ApiUser
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
-from .checks import Json, docs, good, refused, refused_fields
-from .harness import Server
+from .checks import refused_fields
 from .jwt import claims
-from .people import Person
 
 FIELDS = {"uid", "vaultUid", "collection", "version", "updatedAt", "deletedAt"}
 
@@ -72,7 +74,7 @@ def events(vault: Json, spelling: str = "vaults") -> str:
 
 
 @pytest.mark.parametrize("spelling", ["vaults", "vault"])
-def test_a_vault_is_followed(ann: Person, vault: Json, spelling: str) -> None:
+def test_a_vault_is_followed(ann: ApiUser, vault: Json, spelling: str) -> None:
     """Each change is one event: its moment is the id, and no ciphertext comes along."""
     with following(ann.http, events(vault, spelling)) as stream:
         assert stream.answer.headers["content-type"].startswith("text/event-stream")
@@ -86,7 +88,7 @@ def test_a_vault_is_followed(ann: Person, vault: Json, spelling: str) -> None:
             assert event.data == {name: document[name] for name in FIELDS}
 
 
-def test_a_stream_is_resumed_by_header_or_query(ann: Person, vault: Json) -> None:
+def test_a_stream_is_resumed_by_header_or_query(ann: ApiUser, vault: Json) -> None:
     """Neither a gap nor a repeat."""
     for by_header in (False, True):
         made = [ann.document(vault) for _ in range(3)]
@@ -100,7 +102,7 @@ def test_a_stream_is_resumed_by_header_or_query(ann: Person, vault: Json) -> Non
     refused_fields(ann.http.get(events(vault), headers={"last-event-id": "-1"}), "Last-Event-ID")
 
 
-def test_an_account_is_followed(newcomer: Person) -> None:
+def test_an_account_is_followed(newcomer: ApiUser) -> None:
     """Vaults that come, change and go, and the documents in all of them."""
     with following(newcomer.http, "/events") as stream:
         vault = newcomer.vault()
@@ -124,7 +126,7 @@ def told(vault: Json, kind: str) -> Json:
 
 def test_a_stream_ends_when_its_token_does(brief: Server) -> None:
     """At that moment, with the word for it."""
-    person = Person.register(brief)
+    person = ApiUser.register(brief)
     vault = person.vault()
     with following(person.http, events(vault)) as stream:
         assert stream.reason() == "token_expired"
@@ -132,7 +134,7 @@ def test_a_stream_ends_when_its_token_does(brief: Server) -> None:
         assert -0.05 <= late < 1
 
 
-def test_a_stream_ends_with_its_session(newcomer: Person) -> None:
+def test_a_stream_ends_with_its_session(newcomer: ApiUser) -> None:
     """On whichever connection the session is ended."""
     vault = newcomer.vault()
     other = newcomer.login()
@@ -147,7 +149,7 @@ def test_a_stream_ends_with_its_session(newcomer: Person) -> None:
         assert newcomer.http.delete(f"/vault/{vault['uid']}").status_code == 200
 
 
-def test_a_stream_ends_with_its_vault(ann: Person, vault: Json) -> None:
+def test_a_stream_ends_with_its_vault(ann: ApiUser, vault: Json) -> None:
     """A vault that is gone, or was never there, is followed by nobody."""
     with following(ann.http, events(vault)) as stream:
         assert ann.http.delete(f"/vault/{vault['uid']}").status_code == 200
@@ -155,7 +157,7 @@ def test_a_stream_ends_with_its_vault(ann: Person, vault: Json) -> None:
     refused(ann.http.get(events(vault)), 404, "vault_not_found")
 
 
-def test_a_stream_is_open_to_browsers(ann: Person, vault: Json, stranger: httpx2.Client) -> None:
+def test_a_stream_is_open_to_browsers(ann: ApiUser, vault: Json, stranger: httpx2.Client) -> None:
     """Any origin by default; the header that resumes is allowed."""
     origin = {"origin": "https://app.example"}
     with following(ann.http, events(vault), **origin) as stream:
@@ -165,7 +167,7 @@ def test_a_stream_is_open_to_browsers(ann: Person, vault: Json, stranger: httpx2
     assert "last-event-id" in answer.headers["access-control-allow-headers"].lower()
 
 
-def test_a_long_poll_answers_with_the_change(ann: Person, vault: Json) -> None:
+def test_a_long_poll_answers_with_the_change(ann: ApiUser, vault: Json) -> None:
     """As soon as it is there, and not before; in vain, after the time that was asked for."""
     path = f"{docs(vault)}?since={vault['updatedAt']}&wait=30"
     answers: list[Any] = []
@@ -184,7 +186,7 @@ def test_a_long_poll_answers_with_the_change(ann: Person, vault: Json) -> None:
 
 def test_a_stream_goes_on_after_a_restart(lone: Server) -> None:
     """The server says that it stops, and is not kept by those who follow; the last id leads on. One line in the log."""
-    person = Person.register(lone.start())
+    person = ApiUser.register(lone.start())
     vault = person.vault()
     with following(person.http, events(vault)) as stream:
         first = person.document(vault)

@@ -6,11 +6,13 @@ from typing import Any
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, made
+from tests.kit.people.api_user import PASSWORD, ApiUser, unique_email
 from tests.kit.rows import each_row
+from tests.kit.servers.process import Server
 
-from .checks import Json, docs, good, made, refused_fields
-from .harness import Server
-from .people import PASSWORD, Person, unique_email
+from .checks import refused_fields
 
 KEY = "\N{KEY}"
 LOCAL = "x" * 200
@@ -142,27 +144,27 @@ def judged(answer: httpx2.Response, field: str, value: object, *, fits: bool) ->
 
 
 @pytest.fixture(scope="module")
-def owner(both: Server) -> Person:
+def owner(both: Server) -> ApiUser:
     """Somebody with no vaults yet, so that no name is taken."""
-    return Person.register(both)
+    return ApiUser.register(both)
 
 
 @pytest.fixture(scope="module")
-def shelf(owner: Person) -> Json:
+def shelf(owner: ApiUser) -> Json:
     """A vault for documents."""
     return owner.vault()
 
 
 @rows(TEXTS)
-def test_vault_name(owner: Person, value: object, *, fits: bool) -> None:
+def test_vault_name(owner: ApiUser, value: object, *, fits: bool) -> None:
     """A vault's name has 1 to 255 characters, none of them a control character."""
     judged(owner.http.post("/vault", json={"name": value}), "name", value, fits=fits)
 
 
 @rows(TEXTS)
-def test_new_vault_name(owner: Person, value: object, *, fits: bool) -> None:
+def test_new_vault_name(owner: ApiUser, value: object, *, fits: bool) -> None:
     """A new name obeys the same rule as the first."""
-    fresh = Person.register(owner.server) if fits else owner
+    fresh = ApiUser.register(owner.server) if fits else owner
     answer = fresh.http.put(f"/vault/{fresh.vault()['uid']}", json={"name": value, "version": 1})
     if fits:
         assert good(answer)["name"] == value
@@ -171,25 +173,25 @@ def test_new_vault_name(owner: Person, value: object, *, fits: bool) -> None:
 
 
 @rows(TEXTS)
-def test_key_name(owner: Person, value: object, *, fits: bool) -> None:
+def test_key_name(owner: ApiUser, value: object, *, fits: bool) -> None:
     """An API key's name obeys the rule of a vault's."""
     judged(owner.http.post("/auth/api-keys", json={"name": value}), "name", value, fits=fits)
 
 
 @rows(TEXTS)
-def test_collection(owner: Person, shelf: Json, value: object, *, fits: bool) -> None:
+def test_collection(owner: ApiUser, shelf: Json, value: object, *, fits: bool) -> None:
     """A collection has 1 to 255 characters, none of them a control character."""
     judged(owner.http.post(docs(shelf), json={"collection": value, "data": "QQ"}), "collection", value, fits=fits)
 
 
 @rows(DATA)
-def test_data(owner: Person, shelf: Json, value: object, *, fits: bool) -> None:
+def test_data(owner: ApiUser, shelf: Json, value: object, *, fits: bool) -> None:
     """A document's data is base64 of either alphabet; plaintext sent by mistake is refused."""
     judged(owner.http.post(docs(shelf), json={"collection": "a", "data": value}), "data", value, fits=fits)
 
 
 @rows(DATA)
-def test_new_data(owner: Person, shelf: Json, value: object, *, fits: bool) -> None:
+def test_new_data(owner: ApiUser, shelf: Json, value: object, *, fits: bool) -> None:
     """New data obeys the same rule as the first."""
     answer = owner.put(shelf, owner.document(shelf), data=value)
     if fits:
@@ -199,21 +201,21 @@ def test_new_data(owner: Person, shelf: Json, value: object, *, fits: bool) -> N
 
 
 @rows(HMAC)
-def test_hmac(owner: Person, shelf: Json, value: object, *, fits: bool) -> None:
+def test_hmac(owner: ApiUser, shelf: Json, value: object, *, fits: bool) -> None:
     """An hmac is any text of up to 1,024 characters, or null."""
     body = {"collection": "a", "data": "QQ", "hmac": value}
     judged(owner.http.post(docs(shelf), json=body), "hmac", value, fits=fits)
 
 
 @rows(SALT)
-def test_salt(owner: Person, value: object, *, fits: bool) -> None:
+def test_salt(owner: ApiUser, value: object, *, fits: bool) -> None:
     """A salt is base64 of either alphabet, up to 1,024 characters, and may be empty."""
     body = {"name": unique_email(), "data": "x", "salt": value}
     judged(owner.http.post("/vault", json=body), "salt", value, fits=fits)
 
 
 @rows(BLOB)
-def test_blob(owner: Person, value: object, *, fits: bool) -> None:
+def test_blob(owner: ApiUser, value: object, *, fits: bool) -> None:
     """A blob is any text of one character or more."""
     body = {"name": unique_email(), "data": value, "salt": ""}
     judged(owner.http.post("/vault", json=body), "data", value, fits=fits)

@@ -7,12 +7,13 @@ from functools import partial
 import httpx2
 import pytest
 
+from tests.kit.network.responses import Json, good, refused
+from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
+from tests.kit.servers.process import Server, fresh_address
 
-from .checks import UNKNOWN, Json, good, refused
-from .harness import Server, fresh_address
+from .checks import UNKNOWN
 from .jwt import HEADER, claims, resigned, seal, signed, spell, stripped
-from .people import Person
 
 CLAIMS = ["iss", "sub", "sid", "jti", "iat", "exp", "typ"]
 
@@ -81,19 +82,19 @@ FORGED |= _typed_wrongly()
 
 
 @pytest.fixture(scope="module")
-def victim(both: Server) -> Person:
+def victim(both: Server) -> ApiUser:
     """Somebody whose tokens are imitated."""
-    return Person.register(both)
+    return ApiUser.register(both)
 
 
-def test_the_forger_can_sign(victim: Person, both: Server) -> None:
+def test_the_forger_can_sign(victim: ApiUser, both: Server) -> None:
     """Signed by hand with the same claims both tokens are good: what is refused below is what was changed."""
     assert both.connect(resigned(victim.access)).get("/auth/me").status_code == 200
     good(both.connect().post("/auth/refresh", json={"refreshToken": resigned(victim.refresh)}))
 
 
 @each_row("forge", FORGED.values(), ids=FORGED.keys())
-def test_forged_access_token(victim: Person, both: Server, forge: Callable[[str], str]) -> None:
+def test_forged_access_token(victim: ApiUser, both: Server, forge: Callable[[str], str]) -> None:
     """A forged access token gets a 401, and the honest one stays good."""
     http = both.connect(forge(victim.access), fresh_address())
     refused(http.get("/auth/me"), 401, "unauthorized")
@@ -101,14 +102,14 @@ def test_forged_access_token(victim: Person, both: Server, forge: Callable[[str]
 
 
 @each_row("forge", FORGED.values(), ids=FORGED.keys())
-def test_forged_refresh_token(victim: Person, stranger: httpx2.Client, forge: Callable[[str], str]) -> None:
+def test_forged_refresh_token(victim: ApiUser, stranger: httpx2.Client, forge: Callable[[str], str]) -> None:
     """A forged refresh token gets a 401, and the honest one stays good."""
     body = {"refreshToken": forge(victim.refresh)}
     refused(stranger.post("/auth/refresh", json=body), 401, "invalid_refresh_token")
     good(stranger.post("/auth/refresh", json={"refreshToken": victim.refresh}))
 
 
-def test_somebody_elses_session(victim: Person, bob: Person, both: Server) -> None:
+def test_somebody_elses_session(victim: ApiUser, bob: ApiUser, both: Server) -> None:
     """A token that names one user and the session of another is refused, though its signature fits."""
     token = resigned(victim.access, sub=bob.id)
     refused(both.connect(token, fresh_address()).get("/auth/me"), 401, "unauthorized")
@@ -145,7 +146,7 @@ def test_no_header(stranger: httpx2.Client) -> None:
     refused(stranger.post("/auth/logout"), 401, "unauthorized")
 
 
-def test_scheme_in_any_case(ann: Person, stranger: httpx2.Client) -> None:
+def test_scheme_in_any_case(ann: ApiUser, stranger: httpx2.Client) -> None:
     """The name of the scheme has no case, as in all of HTTP."""
     for scheme in ("bearer", "BEARER"):
         assert stranger.get("/auth/me", headers={"Authorization": f"{scheme} {ann.access}"}).status_code == 200

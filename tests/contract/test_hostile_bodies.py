@@ -6,11 +6,13 @@ import uuid
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, made, refused
+from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
+from tests.kit.servers.process import Server, fresh_address
 
-from .checks import BLOB, Json, clean, docs, good, made, refused
-from .harness import Server, fresh_address
-from .people import Person
+from .checks import BLOB, clean
 
 HEADERS = {"Content-Type": "application/json"}
 DEEP = 100_000
@@ -101,13 +103,13 @@ NASTY: list[object] = [
 
 
 @pytest.fixture(scope="module")
-def target(both: Server) -> Person:
+def target(both: Server) -> ApiUser:
     """Somebody whose account is under fire."""
-    return Person.register(both)
+    return ApiUser.register(both)
 
 
 @pytest.fixture(scope="module")
-def roads(target: Person) -> dict[str, tuple[str, str, Json]]:
+def roads(target: ApiUser) -> dict[str, tuple[str, str, Json]]:
     """Every road that reads a body, with one that it would take."""
     vault = target.vault(**BLOB)
     document = target.document(vault)
@@ -143,7 +145,7 @@ ROADS = ["register", "login", "refresh", "vault", "rename", "blob", "document", 
 
 
 @each_row("body", MALFORMED.values(), ids=MALFORMED.keys())
-def test_malformed(target: Person, roads: dict[str, tuple[str, str, Json]], body: bytes) -> None:
+def test_malformed(target: ApiUser, roads: dict[str, tuple[str, str, Json]], body: bytes) -> None:
     """What is not a JSON object is a 400 on every road that reads a body."""
     http = target.server.connect(target.access, fresh_address())
     for road in ROADS:
@@ -154,7 +156,7 @@ def test_malformed(target: Person, roads: dict[str, tuple[str, str, Json]], body
 
 
 @each_row("body", ODD.values(), ids=ODD.keys())
-def test_odd(target: Person, roads: dict[str, tuple[str, str, Json]], body: bytes) -> None:
+def test_odd(target: ApiUser, roads: dict[str, tuple[str, str, Json]], body: bytes) -> None:
     """What is a JSON object, though an odd one without any field that is wanted, is answered cleanly."""
     http = target.server.connect(target.access, fresh_address())
     for road in ROADS:
@@ -165,7 +167,7 @@ def test_odd(target: Person, roads: dict[str, tuple[str, str, Json]], body: byte
 
 
 @each_row("road", ROADS)
-def test_nasty_values(target: Person, roads: dict[str, tuple[str, str, Json]], road: str) -> None:
+def test_nasty_values(target: ApiUser, roads: dict[str, tuple[str, str, Json]], road: str) -> None:
     """Whatever value a single field has, the answer is clean."""
     method, path, wanted = roads[road]
     for field in wanted:
@@ -177,20 +179,20 @@ def test_nasty_values(target: Person, roads: dict[str, tuple[str, str, Json]], r
 
 
 @pytest.mark.parametrize("first", ['"first"', '""', "7", "null", "{}"])
-def test_last_of_two_keys_counts(target: Person, first: str) -> None:
+def test_last_of_two_keys_counts(target: ApiUser, first: str) -> None:
     """Of a key given twice the last counts, even if the first makes no sense."""
     last = str(uuid.uuid4())
     body = f'{{"name": {first}, "name": "{last}"}}'
     assert made(target.http.post("/vault", content=body, headers=HEADERS))["name"] == last
 
 
-def test_bad_utf8_in_an_unknown_field(target: Person) -> None:
+def test_bad_utf8_in_an_unknown_field(target: ApiUser) -> None:
     """Bytes that are no UTF-8 make a body malformed, wherever they are."""
     body = b'{"name": "' + str(uuid.uuid4()).encode() + b'", "extra": "\xff"}'
     refused(target.http.post("/vault", content=body, headers=HEADERS), 400, "validation_error")
 
 
-def test_text_is_kept(target: Person) -> None:
+def test_text_is_kept(target: ApiUser) -> None:
     """Escapes and raw characters are two spellings of one text."""
     vault = target.vault()
     escaped = r'"collection": "\u043a\ud83d\udddd", "data": "\u0051\/8", "hmac": "\u043a\t\"\\'
@@ -203,12 +205,12 @@ def test_text_is_kept(target: Person) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])
-def test_body_where_none_is_wanted(target: Person, method: str) -> None:
+def test_body_where_none_is_wanted(target: ApiUser, method: str) -> None:
     """A body on a road that reads none is no fault."""
     clean(target.http.request(method, "/vault", content=b"{", headers=HEADERS))
 
 
-def test_still_standing(target: Person, stranger: httpx2.Client) -> None:
+def test_still_standing(target: ApiUser, stranger: httpx2.Client) -> None:
     """After all that the server is in good health, and the account as well."""
     assert good(stranger.get("/health"))["status"] == "ok"
     good(target.http.get("/vault"))

@@ -4,21 +4,23 @@ import re
 
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, made, refused
+from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
+from tests.kit.servers.process import fresh_address
 from tests.kit.waiting import until
 
-from .checks import UNKNOWN, Json, docs, good, is_uuid7, made, now, refused, refused_fields
-from .harness import fresh_address
-from .people import Person
+from .checks import UNKNOWN, is_uuid7, now, refused_fields
 
 
-def listed(person: Person, key: Json) -> Json | None:
+def listed(person: ApiUser, key: Json) -> Json | None:
     """A key as its owner's list shows it."""
     keys: list[Json] = good(person.http.get("/auth/api-keys"))["keys"]
     return next((entry for entry in keys if entry["uid"] == key["uid"]), None)
 
 
-def test_create(ann: Person) -> None:
+def test_create(ann: ApiUser) -> None:
     """A new key has a uid, its name, its secret in the promised form, and its times."""
     before = now()
     key = made(ann.http.post("/auth/api-keys", json={"name": "laptop"}))
@@ -30,13 +32,13 @@ def test_create(ann: Person) -> None:
     assert before - 1000 <= key["createdAt"] <= now() + 1000
 
 
-def test_secrets_differ(ann: Person) -> None:
+def test_secrets_differ(ann: ApiUser) -> None:
     """No two keys share a secret, nor a uid, even under one name."""
     keys = [ann.key(name="twin") for _ in range(5)]
     assert len({key["key"] for key in keys}) == len({key["uid"] for key in keys}) == 5
 
 
-def test_list(ann: Person) -> None:
+def test_list(ann: ApiUser) -> None:
     """The list shows a key without its secret."""
     expiry = now() + 3_600_000
     key = ann.key(name="listed", expiresAt=expiry)
@@ -53,12 +55,12 @@ def test_list(ann: Person) -> None:
     assert "srk_" not in answer.text
 
 
-def test_list_is_the_owners(ann: Person, bob: Person) -> None:
+def test_list_is_the_owners(ann: ApiUser, bob: ApiUser) -> None:
     """A user's list holds no key of another's."""
     assert listed(bob, ann.key()) is None
 
 
-def test_full_access(ann: Person) -> None:
+def test_full_access(ann: ApiUser) -> None:
     """A key without scopes may do with vaults and documents what its owner may."""
     http = ann.with_key()
     vault = made(http.post("/vault", json={"name": f"by key {now()} {ann.id}"}))
@@ -72,7 +74,7 @@ def test_full_access(ann: Person) -> None:
     good(http.delete(f"/vault/{vault['uid']}"))
 
 
-def test_keys_stay_with_their_owner(ann: Person, bob: Person) -> None:
+def test_keys_stay_with_their_owner(ann: ApiUser, bob: ApiUser) -> None:
     """A key opens nothing of another user's."""
     vault = bob.vault()
     http = ann.with_key()
@@ -89,13 +91,13 @@ ONLY_USERS = [
 
 
 @pytest.mark.parametrize(("method", "path"), ONLY_USERS, ids=lambda part: part)
-def test_only_a_user_may(ann: Person, method: str, path: str) -> None:
+def test_only_a_user_may(ann: ApiUser, method: str, path: str) -> None:
     """A key makes no keys, sees no keys, revokes no keys and logs nobody out."""
     http = ann.with_key()
     refused(http.request(method, path, json={"name": "child"}), 403, "insufficient_scope")
 
 
-def test_key_does_not_revoke_itself(ann: Person) -> None:
+def test_key_does_not_revoke_itself(ann: ApiUser) -> None:
     """Not even itself can a key revoke."""
     key = ann.key()
     http = ann.server.connect(key["key"], fresh_address())
@@ -103,7 +105,7 @@ def test_key_does_not_revoke_itself(ann: Person) -> None:
     assert listed(ann, key)
 
 
-def test_me(ann: Person) -> None:
+def test_me(ann: ApiUser) -> None:
     """A key that asks who it is learns its owner, and its own name, scopes and expiry."""
     vault, expiry = ann.vault(), now() + 3_600_000
     scopes = {
@@ -123,7 +125,7 @@ def test_me(ann: Person) -> None:
     assert sorted(mine["collections"]) == ["a", "b"]
 
 
-def test_me_without_scopes(ann: Person) -> None:
+def test_me_without_scopes(ann: ApiUser) -> None:
     """A key without scopes says so."""
     answer = ann.with_key(name="plain").get("/auth/me")
     mine = good(answer)["apiKey"]
@@ -133,7 +135,7 @@ def test_me_without_scopes(ann: Person) -> None:
     assert "srk_" not in answer.text
 
 
-def test_last_used(ann: Person) -> None:
+def test_last_used(ann: ApiUser) -> None:
     """Once used, a key shows when, to the minute."""
     key = ann.key()
     http = ann.server.connect(key["key"])
@@ -143,7 +145,7 @@ def test_last_used(ann: Person) -> None:
     assert abs(now() - used) <= 61_000
 
 
-def test_revoke(ann: Person) -> None:
+def test_revoke(ann: ApiUser) -> None:
     """A revoked key is refused from that moment, is listed no more, and is revoked once."""
     key = ann.key()
     http = ann.server.connect(key["key"], fresh_address())
@@ -155,19 +157,19 @@ def test_revoke(ann: Person) -> None:
 
 
 @pytest.mark.parametrize("uid", [UNKNOWN, "not-a-uuid", "%00"])
-def test_revoke_unknown(ann: Person, uid: str) -> None:
+def test_revoke_unknown(ann: ApiUser, uid: str) -> None:
     """A key that does not exist is not revoked."""
     refused(ann.http.delete(f"/auth/api-keys/{uid}"), 404, "api_key_not_found")
 
 
-def test_revoke_foreign(ann: Person, bob: Person) -> None:
+def test_revoke_foreign(ann: ApiUser, bob: ApiUser) -> None:
     """Another user's key cannot be told from an unknown one, and stays good."""
     key = ann.key()
     refused(bob.http.delete(f"/auth/api-keys/{key['uid']}"), 404, "api_key_not_found")
     assert ann.server.connect(key["key"]).get("/vault").status_code == 200
 
 
-def test_expiry(ann: Person) -> None:
+def test_expiry(ann: ApiUser) -> None:
     """A key is good until its time has come, and then no longer."""
     expiry = now() + 1200
     http = ann.with_key(expiresAt=expiry)
@@ -186,14 +188,14 @@ def test_expiry(ann: Person) -> None:
 
 
 @pytest.mark.parametrize("place", [4, 10, 25, 40, -3, -1])
-def test_typo(ann: Person, place: int) -> None:
+def test_typo(ann: ApiUser, place: int) -> None:
     """A key with one wrong letter is refused."""
     letters = list(ann.key()["key"])
     letters[place] = "A" if letters[place] != "A" else "B"
     refused(ann.server.connect("".join(letters), fresh_address()).get("/vault"), 401, "unauthorized")
 
 
-def test_cut_and_glued(ann: Person) -> None:
+def test_cut_and_glued(ann: ApiUser) -> None:
     """A key that lost its end, its prefix or its manners is refused."""
     key: str = ann.key()["key"]
     http = ann.server.connect(address=fresh_address())
@@ -225,14 +227,14 @@ BAD: dict[str, Json] = {
 
 
 @each_row("scopes", BAD.values(), ids=BAD.keys())
-def test_bad_scope(ann: Person, scopes: Json) -> None:
+def test_bad_scope(ann: ApiUser, scopes: Json) -> None:
     """A scope or expiry that makes no sense is a bad field."""
     answer = ann.http.post("/auth/api-keys", json={"name": "bad"} | scopes)
-    fields = refused(answer, 400, "validation_error")["fields"]
+    fields = refused(answer, 400, "validation_error")["details"]["fields"]
     assert any(field.startswith(next(iter(scopes))) for field in fields)
 
 
-def test_foreign_vault_in_scope(ann: Person, bob: Person) -> None:
+def test_foreign_vault_in_scope(ann: ApiUser, bob: ApiUser) -> None:
     """A key is not made for a vault that is not the owner's."""
     for uid in (UNKNOWN, bob.vault()["uid"]):
         answer = ann.http.post("/auth/api-keys", json={"name": "x", "vaultUids": [ann.vault()["uid"], uid]})
@@ -241,13 +243,13 @@ def test_foreign_vault_in_scope(ann: Person, bob: Person) -> None:
     assert answer.status_code in (400, 404)
 
 
-def test_null_is_absent(ann: Person) -> None:
+def test_null_is_absent(ann: ApiUser) -> None:
     """A scope or expiry of null is no scope and no expiry."""
     http = ann.with_key(permissions=None, vaultUids=None, collections=None, expiresAt=None)
     made(http.post("/vault", json={"name": f"null {now()} {ann.id}"}))
 
 
-def test_name_is_required(ann: Person) -> None:
+def test_name_is_required(ann: ApiUser) -> None:
     """A key without a name is refused, and so are all bad fields at once."""
     refused_fields(ann.http.post("/auth/api-keys", json={}), "name")
     answer = ann.http.post("/auth/api-keys", json={"name": "", "permissions": [], "expiresAt": "x"})

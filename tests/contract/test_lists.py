@@ -3,21 +3,23 @@
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, refused
+from tests.kit.people.api_user import ApiUser, at_once
 from tests.kit.rows import each_row
+from tests.kit.servers.process import Server
 
-from .checks import DOCUMENT_FIELDS, Json, clean, docs, good, refused, refused_fields
-from .harness import Server
-from .people import Person, at_once
+from .checks import DOCUMENT_FIELDS, clean, refused_fields
 
 
 @pytest.fixture(scope="module")
-def writer(both: Server) -> Person:
+def writer(both: Server) -> ApiUser:
     """Somebody with one well-filled vault."""
-    return Person.register(both)
+    return ApiUser.register(both)
 
 
 @pytest.fixture(scope="module")
-def shelf(writer: Person) -> Json:
+def shelf(writer: ApiUser) -> Json:
     """A vault with ten documents in two collections, one of them changed and two deleted."""
     vault = writer.vault()
     made = [writer.document(vault, collection=f"c{n % 2}", data=f"Tm{n}A") for n in range(10)]
@@ -27,7 +29,7 @@ def shelf(writer: Person) -> Json:
     return vault
 
 
-def listed(person: Person, vault: Json, query: str = "") -> Json:
+def listed(person: ApiUser, vault: Json, query: str = "") -> Json:
     """A list, with what every list promises checked."""
     body = good(person.http.get(f"{docs(vault)}{query}"))
     assert {"documents", "hasMore", "next"} <= set(body)
@@ -44,12 +46,12 @@ def uids(body: Json) -> list[str]:
     return [document["uid"] for document in body["documents"]]
 
 
-def test_empty(ann: Person, vault: Json) -> None:
+def test_empty(ann: ApiUser, vault: Json) -> None:
     """A new vault lists nothing, and the next `since` is 0."""
     assert listed(ann, vault) == {"documents": [], "hasMore": False, "next": 0}
 
 
-def test_without_since(writer: Person, shelf: Json) -> None:
+def test_without_since(writer: ApiUser, shelf: Json) -> None:
     """A list without `since` holds what is live, the latest change last."""
     body = listed(writer, shelf)
     assert len(body["documents"]) == 8
@@ -58,7 +60,7 @@ def test_without_since(writer: Person, shelf: Json) -> None:
     assert body["hasMore"] is False
 
 
-def test_with_since(writer: Person, shelf: Json) -> None:
+def test_with_since(writer: ApiUser, shelf: Json) -> None:
     """A list with `since` holds what changed after it, tombstones included."""
     everything = listed(writer, shelf, "?since=0")
     assert len(everything["documents"]) == 10
@@ -68,7 +70,7 @@ def test_with_since(writer: Person, shelf: Json) -> None:
         assert uids(later) == uids(everything)[position + 1 :]
 
 
-def test_empty_page(writer: Person, shelf: Json) -> None:
+def test_empty_page(writer: ApiUser, shelf: Json) -> None:
     """With nothing new, the next `since` is the one that was given."""
     last = listed(writer, shelf, "?since=0")["next"]
     body = listed(writer, shelf, f"?since={last}")
@@ -77,7 +79,7 @@ def test_empty_page(writer: Person, shelf: Json) -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7, 10, 11])
-def test_pages(writer: Person, shelf: Json, limit: int) -> None:
+def test_pages(writer: ApiUser, shelf: Json, limit: int) -> None:
     """Page after page, `next` leads through everything once and in order, and `hasMore` says when to stop."""
     everything = uids(listed(writer, shelf, "?since=0"))
     walked: list[str] = []
@@ -93,7 +95,7 @@ def test_pages(writer: Person, shelf: Json, limit: int) -> None:
     assert walked == everything
 
 
-def test_first_download_in_pages(writer: Person, shelf: Json) -> None:
+def test_first_download_in_pages(writer: ApiUser, shelf: Json) -> None:
     """A first download in pages passes `includeDeleted=false` and meets no tombstone."""
     walked: list[str] = []
     since, more = 0, True
@@ -103,7 +105,7 @@ def test_first_download_in_pages(writer: Person, shelf: Json) -> None:
     assert walked == uids(listed(writer, shelf))
 
 
-def test_limit_without_since(writer: Person, shelf: Json) -> None:
+def test_limit_without_since(writer: ApiUser, shelf: Json) -> None:
     """A limit alone cuts the list of live documents, and says whether more follow."""
     body = listed(writer, shelf, "?limit=3")
     assert uids(body) == uids(listed(writer, shelf))[:3]
@@ -111,7 +113,7 @@ def test_limit_without_since(writer: Person, shelf: Json) -> None:
     assert listed(writer, shelf, "?limit=8")["hasMore"] is False
 
 
-def test_include_deleted(writer: Person, shelf: Json) -> None:
+def test_include_deleted(writer: ApiUser, shelf: Json) -> None:
     """`includeDeleted` overrides either default."""
     assert len(uids(listed(writer, shelf, "?includeDeleted=true"))) == 10
     assert len(uids(listed(writer, shelf, "?includeDeleted=false"))) == 8
@@ -119,7 +121,7 @@ def test_include_deleted(writer: Person, shelf: Json) -> None:
     assert len(uids(listed(writer, shelf, "?since=0&includeDeleted=true"))) == 10
 
 
-def test_collection(writer: Person, shelf: Json) -> None:
+def test_collection(writer: ApiUser, shelf: Json) -> None:
     """A collection filters the list, alone and beside the other parameters."""
     odd = listed(writer, shelf, "?collection=c1")
     assert {document["collection"] for document in odd["documents"]} == {"c1"}
@@ -132,7 +134,7 @@ def test_collection(writer: Person, shelf: Json) -> None:
 
 
 @each_row("name", ["a/b", "ключ", "a b", "a+b", "50%", "a&b=c", "'; --", "🗝" * 255], ids=ascii)
-def test_any_collection(ann: Person, vault: Json, name: str) -> None:
+def test_any_collection(ann: ApiUser, vault: Json, name: str) -> None:
     """A collection is found under its own name, whatever that is."""
     document = ann.document(vault, collection=name)
     ann.document(vault, collection="other")
@@ -149,7 +151,7 @@ BAD = [
 
 @pytest.mark.parametrize("road", ["", "/sync"], ids=["list", "sync"])
 @each_row("query", BAD)
-def test_bad_parameter(ann: Person, vault: Json, query: str, road: str) -> None:
+def test_bad_parameter(ann: ApiUser, vault: Json, query: str, road: str) -> None:
     """A parameter that makes no sense is a 400 that names it."""
     refused_fields(ann.http.get(f"{docs(vault)}{road}?{query}"), query.partition("=")[0])
 
@@ -158,13 +160,13 @@ TWICE = ["since=1&since=2", "since=1&since=1", "limit=1&limit=2", "collection=a&
 
 
 @pytest.mark.parametrize("query", [*TWICE, "includeDeleted=true&includeDeleted=true"])
-def test_parameter_given_twice(ann: Person, vault: Json, query: str) -> None:
+def test_parameter_given_twice(ann: ApiUser, vault: Json, query: str) -> None:
     """A parameter given twice is a 400, even if it says the same."""
     refused(ann.http.get(f"{docs(vault)}?{query}"), 400, "validation_error")
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30], ids=str)
-def test_large_numbers(ann: Person, vault: Json, number: int) -> None:
+def test_large_numbers(ann: ApiUser, vault: Json, number: int) -> None:
     """`since` and `limit` are any integers from their start, however large."""
     document = ann.document(vault)
     assert listed(ann, vault, f"?since={number}") == {"documents": [], "hasMore": False, "next": number}
@@ -172,7 +174,7 @@ def test_large_numbers(ann: Person, vault: Json, number: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["since", "limit"])
-def test_monstrous_numbers(ann: Person, vault: Json, name: str) -> None:
+def test_monstrous_numbers(ann: ApiUser, vault: Json, name: str) -> None:
     """A number of five thousand digits is answered cleanly."""
     answer = ann.http.get(f"{docs(vault)}?{name}={'9' * 5000}")
     clean(answer)
@@ -184,12 +186,12 @@ ODD += ["since=%D9%A1", "since=%2B1", "limit=%201", "limit=%00"]
 
 
 @each_row("query", ODD)
-def test_odd_query(ann: Person, vault: Json, query: str) -> None:
+def test_odd_query(ann: ApiUser, vault: Json, query: str) -> None:
     """An odd query is answered cleanly."""
     clean(ann.http.get(f"{docs(vault)}?{query}"))
 
 
-def test_everything_without_a_limit(ann: Person, vault: Json) -> None:
+def test_everything_without_a_limit(ann: ApiUser, vault: Json) -> None:
     """Without a limit the list is whole, however long."""
     made: list[Json] = []
 
@@ -202,14 +204,14 @@ def test_everything_without_a_limit(ann: Person, vault: Json) -> None:
     assert body["hasMore"] is False
 
 
-def test_lists_are_of_one_vault(ann: Person, vault: Json) -> None:
+def test_lists_are_of_one_vault(ann: ApiUser, vault: Json) -> None:
     """A list holds the documents of its vault and of no other."""
     document = ann.document(vault)
     ann.document(ann.vault())
     assert listed(ann, vault)["documents"] == [document]
 
 
-def test_plain_json(ann: Person, vault: Json) -> None:
+def test_plain_json(ann: ApiUser, vault: Json) -> None:
     """A list is JSON in UTF-8, as every other answer."""
     ann.document(vault, hmac="ключ")
     answer: httpx2.Response = ann.http.get(docs(vault))

@@ -5,10 +5,11 @@ from collections import Counter
 import httpx2
 import pytest
 
-from .checks import good, refused
-from .harness import Server, fresh_address
+from tests.kit.network.responses import good, refused
+from tests.kit.people.api_user import PASSWORD, ApiUser, at_once, unique_email
+from tests.kit.servers.process import Server, fresh_address
+
 from .jwt import resigned
-from .people import PASSWORD, Person, at_once, unique_email
 
 LOGIN = "/auth/email/login"
 
@@ -24,7 +25,7 @@ def fail(http: httpx2.Client, email: str, times: int) -> None:
         refused(guess(http, email), 401, "invalid_credentials")
 
 
-def test_eleventh_guess(both: Server, newcomer: Person, stranger: httpx2.Client) -> None:
+def test_eleventh_guess(both: Server, newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """The eleventh wrong guess from one address gets a 429, and so does the right password after it."""
     fail(stranger, newcomer.email, 10)
     refused(guess(stranger, newcomer.email), 429, "rate_limited")
@@ -50,7 +51,7 @@ def test_spelling(stranger: httpx2.Client) -> None:
         refused(guess(stranger, spelling), 429, "rate_limited")
 
 
-def test_other_accounts_of_the_address(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_other_accounts_of_the_address(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """Who guessed too often at one account may still log in to another."""
     email = unique_email()
     fail(stranger, email, 10)
@@ -58,7 +59,7 @@ def test_other_accounts_of_the_address(newcomer: Person, stranger: httpx2.Client
     good(guess(stranger, newcomer.email, PASSWORD))
 
 
-def test_right_password_clears_the_count(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_right_password_clears_the_count(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """A correct login clears the count, so that the next eleventh guess is the first to be refused again."""
     fail(stranger, newcomer.email, 9)
     good(guess(stranger, newcomer.email, PASSWORD))
@@ -77,7 +78,7 @@ def test_address_is_not_taken_from_a_header(stranger: httpx2.Client) -> None:
     refused(guess(stranger, email), 429, "rate_limited")
 
 
-def test_guesses_at_once(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_guesses_at_once(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """Guessing in parallel gives no more guesses than guessing in turn."""
     answers: list[httpx2.Response] = at_once(30, lambda _: guess(stranger, newcomer.email))
     assert Counter(answer.status_code for answer in answers) == {401: 10, 429: 20}
@@ -90,7 +91,7 @@ def test_secrets_at_once(stranger: httpx2.Client) -> None:
     assert Counter(answer.status_code for answer in answers) == {401: 100, 429: 30}
 
 
-def test_bad_requests_are_no_guesses(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_bad_requests_are_no_guesses(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """A request that is not even a login does not count as a failed one."""
     for _ in range(12):
         refused(stranger.post(LOGIN, json={"email": newcomer.email}), 400, "validation_error")
@@ -98,7 +99,7 @@ def test_bad_requests_are_no_guesses(newcomer: Person, stranger: httpx2.Client) 
 
 
 @pytest.mark.parametrize("secret", ["refresh tokens", "API keys"])
-def test_hundred_and_first_secret(both: Server, newcomer: Person, secret: str) -> None:
+def test_hundred_and_first_secret(both: Server, newcomer: ApiUser, secret: str) -> None:
     """After a hundred wrong secrets from one address the next gets a 429, there and nowhere else."""
     http, code = both.connect(address=fresh_address()), "unauthorized"
     if secret == "API keys":
@@ -124,7 +125,7 @@ def test_hundred_and_first_secret(both: Server, newcomer: Person, secret: str) -
     good(elsewhere.post("/auth/refresh", json={"refreshToken": newcomer.refresh}))
 
 
-def test_hundred_and_first_account(both: Server, newcomer: Person, stranger: httpx2.Client) -> None:
+def test_hundred_and_first_account(both: Server, newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """After a hundred failed logins over many accounts the address gets a 429, whatever it sends next."""
     for _ in range(100):
         refused(guess(stranger, unique_email()), 401, "invalid_credentials")
@@ -133,7 +134,7 @@ def test_hundred_and_first_account(both: Server, newcomer: Person, stranger: htt
     good(guess(both.connect(address=fresh_address()), newcomer.email, PASSWORD))
 
 
-def test_success_is_not_limited(ann: Person, stranger: httpx2.Client) -> None:
+def test_success_is_not_limited(ann: ApiUser, stranger: httpx2.Client) -> None:
     """Calls that succeed are not counted, however many."""
     stranger.headers["Authorization"] = f"Bearer {ann.access}"
     for _ in range(150):

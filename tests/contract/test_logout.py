@@ -3,12 +3,12 @@
 import httpx2
 import pytest
 
-from .checks import good, refused
-from .harness import fresh_address
-from .people import Person, at_once
+from tests.kit.network.responses import good, refused
+from tests.kit.people.api_user import ApiUser, at_once
+from tests.kit.servers.process import fresh_address
 
 
-def test_logout_kills_both_tokens(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_logout_kills_both_tokens(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """After a logout neither the access token nor the refresh token is accepted."""
     http = newcomer.server.connect(newcomer.access, fresh_address())
     assert good(http.post("/auth/logout")) == {"success": True}
@@ -19,7 +19,7 @@ def test_logout_kills_both_tokens(newcomer: Person, stranger: httpx2.Client) -> 
     refused(stranger.post("/auth/refresh", json=body), 401, "invalid_refresh_token")
 
 
-def test_logout_kills_every_generation(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_logout_kills_every_generation(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """A logout reaches all tokens of the session, the older and the newer ones."""
     one = good(stranger.post("/auth/refresh", json={"refreshToken": newcomer.refresh}))
     two = good(stranger.post("/auth/refresh", json={"refreshToken": one["refreshToken"]}))
@@ -31,7 +31,7 @@ def test_logout_kills_every_generation(newcomer: Person, stranger: httpx2.Client
         refused(answer, 401, "invalid_refresh_token")
 
 
-def test_logout_amid_refreshes(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_logout_amid_refreshes(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """No token that was handed out while the session ended outlives it."""
     body = {"refreshToken": newcomer.refresh}
     answers: list[httpx2.Response] = at_once(
@@ -49,7 +49,7 @@ def test_logout_amid_refreshes(newcomer: Person, stranger: httpx2.Client) -> Non
             refused(answer, 401, "invalid_refresh_token")
 
 
-def test_logout_leaves_other_sessions_alone(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_logout_leaves_other_sessions_alone(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """The same user's other session goes on, and so does an API key."""
     other, key = newcomer.login(), newcomer.with_key()
     good(newcomer.http.post("/auth/logout"))
@@ -59,14 +59,14 @@ def test_logout_leaves_other_sessions_alone(newcomer: Person, stranger: httpx2.C
 
 
 @pytest.mark.parametrize("body", [None, {}, {"refreshToken": "whatever"}], ids=["none", "empty", "unknown"])
-def test_logout_needs_no_body(ann: Person, body: object) -> None:
+def test_logout_needs_no_body(ann: ApiUser, body: object) -> None:
     """A logout works without a body, and ignores what it does not know in one."""
     session = ann.login().http
     answer = session.post("/auth/logout") if body is None else session.post("/auth/logout", json=body)
     assert good(answer) == {"success": True}
 
 
-def test_logout_in_every_variant(resident: Person) -> None:
+def test_logout_in_every_variant(resident: ApiUser) -> None:
     """Each kind of server ends a session in the same way."""
     session = resident.login()
     good(session.http.post("/auth/logout"))

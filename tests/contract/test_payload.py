@@ -8,11 +8,13 @@ from collections.abc import Iterator
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, made, refused
+from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
+from tests.kit.servers.process import Server, fresh_address
 
-from .checks import UNKNOWN, Json, clean, docs, made, refused
-from .harness import Server, fresh_address
-from .people import Person
+from .checks import UNKNOWN, clean
 
 LIMIT = 20_000
 DEFAULT = 6 * 1024 * 1024
@@ -31,13 +33,13 @@ def in_pieces(body: bytes) -> Iterator[bytes]:
 
 
 @pytest.fixture(scope="module")
-def shelf(tess: Person) -> Json:
+def shelf(tess: ApiUser) -> Json:
     """A vault on the server with the small limit."""
     return tess.vault()
 
 
 @pytest.mark.parametrize("pieces", [False, True], ids=["whole", "chunked"])
-def test_limit(tess: Person, shelf: Json, *, pieces: bool) -> None:
+def test_limit(tess: ApiUser, shelf: Json, *, pieces: bool) -> None:
     """A body of the limit passes, one of a byte more does not, whether its length is announced or not."""
     headers = {"Content-Type": "application/json"}
     for size in (LIMIT, LIMIT + 1, 3 * LIMIT):
@@ -50,7 +52,7 @@ def test_limit(tess: Person, shelf: Json, *, pieces: bool) -> None:
             refused(answer, 413, "payload_too_large")
 
 
-def test_default_limit(ann: Person, vault: Json) -> None:
+def test_default_limit(ann: ApiUser, vault: Json) -> None:
     """By default a body may have 6 MiB, and not a byte more."""
     headers = {"Content-Type": "application/json"}
     document = made(ann.http.post(docs(vault), content=sized(DEFAULT), headers=headers))
@@ -70,13 +72,13 @@ ROADS = [
 
 
 @pytest.mark.parametrize(("method", "path"), ROADS, ids=[path for _, path in ROADS])
-def test_limit_on_every_road(tess: Person, method: str, path: str) -> None:
+def test_limit_on_every_road(tess: ApiUser, method: str, path: str) -> None:
     """The limit holds on every road that reads a body."""
     http = tess.server.connect(tess.access, fresh_address())
     refused(http.request(method, path, json={"x": "x" * LIMIT}), 413, "payload_too_large")
 
 
-def test_announced_body_is_not_awaited(tight: Server, tess: Person) -> None:
+def test_announced_body_is_not_awaited(tight: Server, tess: ApiUser) -> None:
     """A body that is announced too large is refused before any of it is sent."""
     head = (
         f"POST /vault HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {tess.access}\r\n"
@@ -85,7 +87,7 @@ def test_announced_body_is_not_awaited(tight: Server, tess: Person) -> None:
     refused(tight.exchange(head.encode()), 413, "payload_too_large")
 
 
-def test_endless_body_is_cut_off(tight: Server, tess: Person) -> None:
+def test_endless_body_is_cut_off(tight: Server, tess: ApiUser) -> None:
     """A body without announced length is refused once it is too large, though it never ends."""
     head = (
         f"POST /vault HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {tess.access}\r\n"
@@ -104,7 +106,7 @@ def test_endless_body_is_cut_off(tight: Server, tess: Person) -> None:
         "APPLICATION/JSON",
     ],
 )
-def test_json_by_any_name(tess: Person, shelf: Json, kind: str) -> None:
+def test_json_by_any_name(tess: ApiUser, shelf: Json, kind: str) -> None:
     """JSON is taken however its type is spelled."""
     made(tess.http.post(docs(shelf), content=sized(100), headers={"Content-Type": kind}))
 
@@ -127,7 +129,7 @@ def test_refused_body_is_not_the_next_request(tight: Server, size: int) -> None:
     assert heard.count(b"HTTP/1.1 ") <= 2
 
 
-def test_compressed(tess: Person, shelf: Json) -> None:
+def test_compressed(tess: ApiUser, shelf: Json) -> None:
     """A compressed body is not unpacked behind the limit's back."""
     headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
     answer = tess.http.post(docs(shelf), content=gzip.compress(sized(10 * LIMIT)), headers=headers)
@@ -148,7 +150,7 @@ def test_compressed(tess: Person, shelf: Json) -> None:
     ],
 )
 @each_row("path", ["/vault", "/auth/email/login", "/auth/refresh"])
-def test_not_json(tess: Person, path: str, kind: str) -> None:
+def test_not_json(tess: ApiUser, path: str, kind: str) -> None:
     """What does not claim to be JSON is not read, good as it may be."""
     http: httpx2.Client = tess.server.connect(tess.access, fresh_address())
     body = b'{"name": "x", "email": "a@b", "password": "x", "refreshToken": "x"}'

@@ -8,10 +8,12 @@ import asyncpg
 import httpx2
 import pytest
 
-from .checks import Json, clean, good, refused, refused_fields
-from .harness import Server, fresh_address
+from tests.kit.network.responses import Json, good, refused
+from tests.kit.people.api_user import ApiUser, at_once
+from tests.kit.servers.process import Server, fresh_address
+
+from .checks import clean, refused_fields
 from .jwt import claims
-from .people import Person, at_once
 
 
 def refresh(http: httpx2.Client, token: str) -> httpx2.Response:
@@ -30,7 +32,7 @@ def dead(http: httpx2.Client, token: str) -> None:
     refused(refresh(http, token), 401, "invalid_refresh_token")
 
 
-def test_answer(newcomer: Person, both: Server) -> None:
+def test_answer(newcomer: ApiUser, both: Server) -> None:
     """A refresh hands out two new tokens of the same session, and the access token opens the door."""
     body = good(refresh(both.connect(), newcomer.refresh))
     access, again = claims(body["accessToken"]), claims(body["refreshToken"])
@@ -41,14 +43,14 @@ def test_answer(newcomer: Person, both: Server) -> None:
     assert me["user"]["id"] == newcomer.id
 
 
-def test_needs_no_bearer(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_needs_no_bearer(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """The refresh token alone is enough: an expired or silly bearer beside it does not matter."""
     good(refresh(stranger, newcomer.refresh))
     stranger.headers["Authorization"] = "Bearer junk"
     good(refresh(stranger, newcomer.refresh))
 
 
-def test_client_that_never_rotates(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_client_that_never_rotates(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """Whoever always presents the first token, and only uses the access tokens, is never logged out."""
     for _ in range(6):
         body = good(refresh(stranger, newcomer.refresh))
@@ -56,7 +58,7 @@ def test_client_that_never_rotates(newcomer: Person, stranger: httpx2.Client) ->
         assert http.get("/auth/me").status_code == 200
 
 
-def test_client_that_rotates(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_client_that_rotates(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """Whoever always presents the newest token walks through the generations, each killing those below it."""
     tokens = [newcomer.refresh]
     for _ in range(5):
@@ -66,7 +68,7 @@ def test_client_that_rotates(newcomer: Person, stranger: httpx2.Client) -> None:
     good(refresh(stranger, tokens[-1]))
 
 
-def test_old_token_lives_until_the_new_one_is_used(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_old_token_lives_until_the_new_one_is_used(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """A token dies when its successor is first presented, not when the successor is made."""
     first = newcomer.refresh
     second = renewed(stranger, first)
@@ -75,14 +77,14 @@ def test_old_token_lives_until_the_new_one_is_used(newcomer: Person, stranger: h
     dead(stranger, first)
 
 
-def test_access_tokens_do_not_count_as_use(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_access_tokens_do_not_count_as_use(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """Using the new access token does not kill the old refresh token."""
     body = good(refresh(stranger, newcomer.refresh))
     assert newcomer.server.connect(body["accessToken"]).get("/vault").status_code == 200
     good(refresh(stranger, newcomer.refresh))
 
 
-def test_siblings(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_siblings(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """Two tabs that refresh the same token get siblings, and both live on."""
     one, other = renewed(stranger, newcomer.refresh), renewed(stranger, newcomer.refresh)
     good(refresh(stranger, one))
@@ -90,7 +92,7 @@ def test_siblings(newcomer: Person, stranger: httpx2.Client) -> None:
     good(refresh(stranger, one))
 
 
-def test_siblings_die_together(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_siblings_die_together(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """A token of the third generation kills every token of the first, siblings included."""
     one, other = renewed(stranger, newcomer.refresh), renewed(stranger, newcomer.refresh)
     third = renewed(stranger, one)
@@ -100,7 +102,7 @@ def test_siblings_die_together(newcomer: Person, stranger: httpx2.Client) -> Non
     good(refresh(stranger, third))
 
 
-def test_tabs_at_once(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_tabs_at_once(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """Eight tabs that refresh at the same moment all succeed, and all eight tokens are good."""
     answers: list[httpx2.Response] = at_once(8, lambda _: refresh(stranger, newcomer.refresh))
     tokens = {good(answer)["refreshToken"] for answer in answers}
@@ -109,7 +111,7 @@ def test_tabs_at_once(newcomer: Person, stranger: httpx2.Client) -> None:
         good(refresh(stranger, token))
 
 
-def test_early_reuse_is_only_refused(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_early_reuse_is_only_refused(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """Within 30 seconds a dead token is refused, and its session goes on."""
     second = renewed(stranger, newcomer.refresh)
     third: Json = good(refresh(stranger, second))
@@ -120,7 +122,7 @@ def test_early_reuse_is_only_refused(newcomer: Person, stranger: httpx2.Client) 
     good(refresh(stranger, third["refreshToken"]))
 
 
-def aged(person: Person, seconds: int) -> None:
+def aged(person: ApiUser, seconds: int) -> None:
     """Let the refresh tokens of somebody have died so many seconds earlier than they did."""
     change = "UPDATE refresh_tokens SET superseded_at = superseded_at - %d WHERE user_id = '%s'"
     statement = change % (seconds * 1_000, person.id)
@@ -140,7 +142,7 @@ def aged(person: Person, seconds: int) -> None:
     connection.close()
 
 
-def test_late_reuse_ends_the_session(newcomer: Person, stranger: httpx2.Client) -> None:
+def test_late_reuse_ends_the_session(newcomer: ApiUser, stranger: httpx2.Client) -> None:
     """After 30 seconds a dead token betrays a thief, and the whole session ends; a little earlier it goes on."""
     live = good(refresh(stranger, renewed(stranger, newcomer.refresh)))
     http = newcomer.server.connect(live["accessToken"], fresh_address())

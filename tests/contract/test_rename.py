@@ -5,25 +5,26 @@ import uuid
 import httpx2
 import pytest
 
+from tests.kit.network.responses import Json, good, refused
+from tests.kit.people.api_user import ApiUser, at_once
 from tests.kit.rows import each_row
 
-from .checks import Json, good, refused, refused_fields, refused_stale
-from .people import Person, at_once
+from .checks import refused_fields, refused_stale
 
 
 @pytest.fixture(params=["both", "document"])
-def keeper(request: pytest.FixtureRequest, engine: str) -> Person:  # noqa: ARG001 - which decides the engine
+def keeper(request: pytest.FixtureRequest, engine: str) -> ApiUser:  # noqa: ARG001 - which decides the engine
     """Somebody on each kind of server that renames vaults."""
-    person: Person = request.getfixturevalue({"both": "ann", "document": "dora"}[request.param])
+    person: ApiUser = request.getfixturevalue({"both": "ann", "document": "dora"}[request.param])
     return person
 
 
-def rename(person: Person, vault: Json, **body: object) -> httpx2.Response:
+def rename(person: ApiUser, vault: Json, **body: object) -> httpx2.Response:
     """Ask for a new name."""
     return person.http.put(f"/vault/{vault['uid']}", json=body)
 
 
-def test_rename(keeper: Person) -> None:
+def test_rename(keeper: ApiUser) -> None:
     """A rename gives the vault its new name, the next version and a later time."""
     vault = keeper.vault()
     name = str(uuid.uuid4())
@@ -36,7 +37,7 @@ def test_rename(keeper: Person) -> None:
     refused(keeper.http.get(f"/vault/by-name/{vault['name']}"), 404, "vault_not_found")
 
 
-def test_rename_keeps_the_documents(keeper: Person) -> None:
+def test_rename_keeps_the_documents(keeper: ApiUser) -> None:
     """The documents of a renamed vault are still there, unchanged."""
     vault = keeper.vault()
     document = keeper.document(vault)
@@ -44,12 +45,12 @@ def test_rename_keeps_the_documents(keeper: Person) -> None:
     assert keeper.read(vault, document) == document
 
 
-def test_rename_needs_a_version(keeper: Person) -> None:
+def test_rename_needs_a_version(keeper: ApiUser) -> None:
     """A rename says which version it saw."""
     refused_fields(rename(keeper, keeper.vault(), name="new"), "version")
 
 
-def test_stale_rename(keeper: Person) -> None:
+def test_stale_rename(keeper: ApiUser) -> None:
     """A rename at an old version is a conflict that tells the stored one."""
     vault = keeper.vault()
     stored = good(rename(keeper, vault, name=str(uuid.uuid4()), version=1))
@@ -57,14 +58,14 @@ def test_stale_rename(keeper: Person) -> None:
     assert good(keeper.http.get(f"/vault/{vault['uid']}")) == stored
 
 
-def test_rename_to_a_taken_name(keeper: Person) -> None:
+def test_rename_to_a_taken_name(keeper: ApiUser) -> None:
     """A rename to the name of another vault is refused and changes nothing."""
     vault, other = keeper.vault(), keeper.vault()
     refused(rename(keeper, vault, name=other["name"], version=1), 409, "vault_already_exists")
     assert good(keeper.http.get(f"/vault/{vault['uid']}")) == vault
 
 
-def test_old_name_is_free(keeper: Person) -> None:
+def test_old_name_is_free(keeper: ApiUser) -> None:
     """The name that a vault gave up can be given to another."""
     vault = keeper.vault()
     good(rename(keeper, vault, name=str(uuid.uuid4()), version=1))
@@ -72,17 +73,17 @@ def test_old_name_is_free(keeper: Person) -> None:
 
 
 @each_row("version", ["1", 1.5, True, None, [1]], ids=str)
-def test_version_is_an_integer(keeper: Person, version: object) -> None:
+def test_version_is_an_integer(keeper: ApiUser, version: object) -> None:
     """A version of the wrong type is no version."""
     refused_fields(rename(keeper, keeper.vault(), name="new", version=version), "version")
 
 
-def test_empty_change(keeper: Person) -> None:
+def test_empty_change(keeper: ApiUser) -> None:
     """A change that changes nothing is refused."""
     refused(rename(keeper, keeper.vault()), 400, "validation_error")
 
 
-def test_renames_at_once(ann: Person) -> None:
+def test_renames_at_once(ann: ApiUser) -> None:
     """Of many renames of one version exactly one wins."""
     vault = ann.vault()
     answers: list[httpx2.Response] = at_once(10, lambda n: rename(ann, vault, name=f"{vault['uid']} {n}", version=1))
@@ -93,7 +94,7 @@ def test_renames_at_once(ann: Person) -> None:
             refused_stale(answer, stored, 409, "vault_conflict")
 
 
-def test_documents_do_not_count(ann: Person) -> None:
+def test_documents_do_not_count(ann: ApiUser) -> None:
     """Documents move a vault's time but not its version."""
     vault = ann.vault()
     document = ann.document(vault)
@@ -103,7 +104,7 @@ def test_documents_do_not_count(ann: Person) -> None:
     good(rename(ann, vault, name=str(uuid.uuid4()), version=1))
 
 
-def test_etag_covers_version_and_time(ann: Person) -> None:
+def test_etag_covers_version_and_time(ann: ApiUser) -> None:
     """A vault's ETag answers 304 until the vault or a document in it changes."""
     vault = ann.vault()
     path = f"/vault/{vault['uid']}"

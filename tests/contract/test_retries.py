@@ -5,8 +5,11 @@ import uuid
 import httpx2
 import pytest
 
-from .checks import BLOB, Json, docs, good, made, refused, refused_fields
-from .people import Person, at_once
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, made, refused
+from tests.kit.people.api_user import ApiUser, at_once
+
+from .checks import BLOB, refused_fields
 
 
 @pytest.fixture
@@ -21,14 +24,14 @@ def body(uid: str) -> Json:
     return {"uid": uid, "collection": "notes", "data": "QUJD", "hmac": "seal"}
 
 
-def test_chosen_uid(resident: Person, uid: str) -> None:
+def test_chosen_uid(resident: ApiUser, uid: str) -> None:
     """A vault may be made under a uid that its client chose."""
     vault = resident.vault(uid=uid, **BLOB)
     assert vault["uid"] == uid
     assert good(resident.http.get(f"/vault/{uid}")) == vault
 
 
-def test_vault_retry(resident: Person, uid: str) -> None:
+def test_vault_retry(resident: ApiUser, uid: str) -> None:
     """The same vault sent again is answered with the stored one, and not made twice."""
     wanted = {"uid": uid, "name": f"twice {uid}", **BLOB}
     vault = made(resident.http.post("/vault", json=wanted))
@@ -37,14 +40,14 @@ def test_vault_retry(resident: Person, uid: str) -> None:
     assert names.count(wanted["name"]) == 1
 
 
-def test_vault_uid_is_taken(resident: Person, uid: str) -> None:
+def test_vault_uid_is_taken(resident: ApiUser, uid: str) -> None:
     """The same uid for another vault is a conflict."""
     resident.vault(uid=uid, **BLOB)
     answer = resident.http.post("/vault", json={"uid": uid, "name": str(uuid.uuid4()), **BLOB})
     refused(answer, 409, "uid_taken")
 
 
-def test_blob_is_part_of_the_content(ann: Person, uid: str) -> None:
+def test_blob_is_part_of_the_content(ann: ApiUser, uid: str) -> None:
     """The same uid and name with another blob is another vault."""
     wanted = {"uid": uid, "name": f"blob {uid}", **BLOB}
     made(ann.http.post("/vault", json=wanted))
@@ -53,7 +56,7 @@ def test_blob_is_part_of_the_content(ann: Person, uid: str) -> None:
     refused(ann.http.post("/vault", json={"uid": uid, "name": wanted["name"]}), 409, "uid_taken")
 
 
-def test_vault_retry_after_a_change(ann: Person, uid: str) -> None:
+def test_vault_retry_after_a_change(ann: ApiUser, uid: str) -> None:
     """Once the vault has changed, the first request is no longer a retry."""
     wanted = {"uid": uid, "name": f"changed {uid}", **BLOB}
     made(ann.http.post("/vault", json=wanted))
@@ -61,16 +64,16 @@ def test_vault_retry_after_a_change(ann: Person, uid: str) -> None:
     refused(ann.http.post("/vault", json=wanted), 409, "uid_taken")
 
 
-def test_vault_retry_after_a_document(ann: Person, uid: str) -> None:
+def test_vault_retry_after_a_document(ann: ApiUser, uid: str) -> None:
     """A document in the vault does not change the vault, and a late retry is still one."""
     wanted = {"uid": uid, "name": f"filled {uid}"}
     ann.document(made(ann.http.post("/vault", json=wanted)))
     assert good(ann.http.post("/vault", json=wanted))["uid"] == uid
 
 
-def test_vault_uid_of_another_account(resident: Person, uid: str) -> None:
+def test_vault_uid_of_another_account(resident: ApiUser, uid: str) -> None:
     """What another account stores under the same uid neither collides nor shows."""
-    vault, other = resident.vault(uid=uid, **BLOB), Person.register(resident.server)
+    vault, other = resident.vault(uid=uid, **BLOB), ApiUser.register(resident.server)
     refused(other.http.get(f"/vault/{uid}"), 404, "vault_not_found")
     theirs = other.vault(uid=uid, **BLOB | {"data": "theirs"})
     assert good(resident.http.get(f"/vault/{uid}")) == vault
@@ -80,14 +83,14 @@ def test_vault_uid_of_another_account(resident: Person, uid: str) -> None:
 
 
 @pytest.mark.parametrize("odd", ["not-a-uuid", "", 7, [], "../../etc"], ids=str)
-def test_uid_is_a_uuid(ann: Person, vault: Json, odd: object) -> None:
+def test_uid_is_a_uuid(ann: ApiUser, vault: Json, odd: object) -> None:
     """A uid that is none is a bad field."""
     refused_fields(ann.http.post("/vault", json={"name": "x", "uid": odd}), "uid")
     answer = ann.http.post(docs(vault), json={"collection": "a", "data": "QQ", "uid": odd})
     refused_fields(answer, "uid")
 
 
-def test_document_retry(ann: Person, vault: Json, body: Json) -> None:
+def test_document_retry(ann: ApiUser, vault: Json, body: Json) -> None:
     """The same document sent again is answered with the stored one, ETag included."""
     first, second = ann.http.post(docs(vault), json=body), ann.http.post(docs(vault), json=body)
     assert made(first)["uid"] == body["uid"]
@@ -96,7 +99,7 @@ def test_document_retry(ann: Person, vault: Json, body: Json) -> None:
     assert len(good(ann.http.get(docs(vault)))["documents"]) == 1
 
 
-def test_document_retry_without_hmac(ann: Person, vault: Json, body: Json) -> None:
+def test_document_retry_without_hmac(ann: ApiUser, vault: Json, body: Json) -> None:
     """No hmac and an hmac of null are the same content."""
     bare = {key: value for key, value in body.items() if key != "hmac"}
     made(ann.http.post(docs(vault), json=bare))
@@ -104,14 +107,14 @@ def test_document_retry_without_hmac(ann: Person, vault: Json, body: Json) -> No
 
 
 @pytest.mark.parametrize("change", [{"data": "WFla"}, {"collection": "else"}, {"hmac": "x"}, {"hmac": None}], ids=str)
-def test_document_uid_is_taken(ann: Person, vault: Json, body: Json, change: Json) -> None:
+def test_document_uid_is_taken(ann: ApiUser, vault: Json, body: Json, change: Json) -> None:
     """The same uid with other content is a conflict, and the stored document stays."""
     document = made(ann.http.post(docs(vault), json=body))
     refused(ann.http.post(docs(vault), json=body | change), 409, "uid_taken")
     assert ann.read(vault, document) == document
 
 
-def test_document_retry_after_a_change(ann: Person, vault: Json, body: Json) -> None:
+def test_document_retry_after_a_change(ann: ApiUser, vault: Json, body: Json) -> None:
     """Once the document has changed or gone, the first request is no longer a retry."""
     document = made(ann.http.post(docs(vault), json=body))
     changed = good(ann.put(vault, document, data=body["data"], hmac=body["hmac"]))
@@ -120,13 +123,13 @@ def test_document_retry_after_a_change(ann: Person, vault: Json, body: Json) -> 
     refused(ann.http.post(docs(vault), json=body), 409, "uid_taken")
 
 
-def test_document_uid_in_another_vault(ann: Person, vault: Json, body: Json) -> None:
+def test_document_uid_in_another_vault(ann: ApiUser, vault: Json, body: Json) -> None:
     """A uid is used once by its owner, in whichever vault."""
     made(ann.http.post(docs(ann.vault()), json=body))
     refused(ann.http.post(docs(vault), json=body), 409, "uid_taken")
 
 
-def test_document_uid_of_another_account(ann: Person, bob: Person, vault: Json, body: Json) -> None:
+def test_document_uid_of_another_account(ann: ApiUser, bob: ApiUser, vault: Json, body: Json) -> None:
     """Two accounts may use one uid for their documents, even in vaults of one uid."""
     document = made(ann.http.post(docs(vault), json=body))
     theirs_vault = bob.vault(uid=vault["uid"])
@@ -138,14 +141,14 @@ def test_document_uid_of_another_account(ann: Person, bob: Person, vault: Json, 
     assert good(ann.http.get(docs(vault)))["documents"] == [document]
 
 
-def test_creates_at_once(ann: Person, vault: Json, body: Json) -> None:
+def test_creates_at_once(ann: ApiUser, vault: Json, body: Json) -> None:
     """Of many equal creates at the same time one makes the document, and all get it."""
     answers: list[httpx2.Response] = at_once(10, lambda _: ann.http.post(docs(vault), json=body))
     assert sorted(answer.status_code for answer in answers) == [200] * 9 + [201]
     assert all(answer.json() == answers[0].json() for answer in answers)
 
 
-def test_put_retry(ann: Person, vault: Json) -> None:
+def test_put_retry(ann: ApiUser, vault: Json) -> None:
     """An update sent again, by version or by If-Match, is answered with what it stored."""
     first = ann.http.post(docs(vault), json={"collection": "a", "data": "QQ"})
     path = docs(vault, first.json())
@@ -156,7 +159,7 @@ def test_put_retry(ann: Person, vault: Json) -> None:
     assert good(ann.http.get(path)) == stored
 
 
-def test_put_retry_must_be_the_same(ann: Person, vault: Json) -> None:
+def test_put_retry_must_be_the_same(ann: ApiUser, vault: Json) -> None:
     """Other data, another hmac or another version is no retry."""
     document = ann.document(vault)
     good(ann.put(vault, document, data="bmV3", hmac="seal"))
@@ -164,7 +167,7 @@ def test_put_retry_must_be_the_same(ann: Person, vault: Json) -> None:
         refused(ann.put(vault, document, **other), 409, "document_conflict")
 
 
-def test_put_retry_must_be_the_last_change(ann: Person, vault: Json) -> None:
+def test_put_retry_must_be_the_last_change(ann: ApiUser, vault: Json) -> None:
     """After a further change an old update is a conflict, even if it would bring back the same data."""
     document = ann.document(vault)
     second = good(ann.put(vault, document, data="dHdv"))
@@ -172,7 +175,7 @@ def test_put_retry_must_be_the_last_change(ann: Person, vault: Json) -> None:
     refused(ann.put(vault, document, data="dHdv"), 409, "document_conflict")
 
 
-def test_delete_is_not_taken_for_a_retry(ann: Person, vault: Json) -> None:
+def test_delete_is_not_taken_for_a_retry(ann: ApiUser, vault: Json) -> None:
     """An update that meets a tombstone of the next version is a conflict: what it sent is not stored live."""
     document = ann.document(vault, data="QUJD")
     ann.delete(vault, document)

@@ -3,10 +3,11 @@
 import httpx2
 import pytest
 
+from tests.kit.network.responses import good, refused
+from tests.kit.people.api_user import PASSWORD, ApiUser, unique_email
 from tests.kit.rows import each_row
 
-from .checks import BLOB, UNKNOWN, clean, good, now, refused
-from .people import PASSWORD, Person, unique_email
+from .checks import BLOB, UNKNOWN, clean, now
 
 ALLOWED = {
     "/health": {"GET"},
@@ -52,7 +53,7 @@ def test_wrong_method(stranger: httpx2.Client, path: str) -> None:
 
 
 @each_row("path", ALLOWED)
-def test_every_road_exists(ann: Person, path: str) -> None:
+def test_every_road_exists(ann: ApiUser, path: str) -> None:
     """Each road of the contract leads somewhere: its 404 is about an object, never about the route."""
     for method in ALLOWED[path] - {"POST"}:
         answer = ann.http.request(method, path, json={})
@@ -62,13 +63,13 @@ def test_every_road_exists(ann: Person, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/vault", "/auth/me", "/auth/api-keys"])
-def test_trailing_slash(ann: Person, path: str) -> None:
+def test_trailing_slash(ann: ApiUser, path: str) -> None:
     """A trailing slash changes nothing: the same answer, and no redirect."""
     plain, slashed = good(ann.http.get(path)), good(ann.http.get(f"{path}/"))
     assert set(plain) == set(slashed)
 
 
-def test_trailing_slash_on_writes(ann: Person) -> None:
+def test_trailing_slash_on_writes(ann: ApiUser) -> None:
     """A trailing slash changes nothing where something is written either."""
     email = unique_email()
     body = {"email": email, "password": PASSWORD}
@@ -84,7 +85,7 @@ def test_trailing_slash_on_writes(ann: Person) -> None:
 
 
 @pytest.mark.parametrize("path", ["/health", "/vault", "/auth/me"])
-def test_head(ann: Person, path: str) -> None:
+def test_head(ann: ApiUser, path: str) -> None:
     """HEAD is GET without the body."""
     answer = ann.http.head(path)
     assert answer.status_code == 200
@@ -96,14 +97,14 @@ def test_head_needs_a_token_too(stranger: httpx2.Client) -> None:
     assert stranger.head("/vault").status_code == 401
 
 
-def test_every_answer_has_an_id(ann: Person) -> None:
+def test_every_answer_has_an_id(ann: ApiUser) -> None:
     """Every answer carries a request id, and no two answers carry the same."""
     answers = [ann.http.get(path) for path in ("/health", "/health", "/vault", f"/vault/{UNKNOWN}", "/nowhere")]
     assert len({answer.headers["x-request-id"] for answer in answers}) == len(answers)
 
 
 @pytest.mark.parametrize("path", ["/health", "/nowhere", f"/vault/{UNKNOWN}"])
-def test_incoming_id_is_kept(ann: Person, path: str) -> None:
+def test_incoming_id_is_kept(ann: ApiUser, path: str) -> None:
     """A caller who names the request finds that name in the answer."""
     answer = ann.http.get(path, headers={"X-Request-Id": "caller-7f3a"})
     assert answer.headers["x-request-id"] == "caller-7f3a"
@@ -115,7 +116,7 @@ def test_incoming_id_is_kept(ann: Person, path: str) -> None:
     [b"x" * 4000, b"a b\tc", "é".encode(), b'"quoted"', b"<script>", b""],
     ids=["long", "spaces", "latin", "quotes", "markup", "empty"],
 )
-def test_odd_incoming_id(ann: Person, name: bytes) -> None:
+def test_odd_incoming_id(ann: ApiUser, name: bytes) -> None:
     """An odd request id does no harm: the answer has one id, in the header and in the body."""
     refused(ann.http.get(f"/vault/{UNKNOWN}", headers=[(b"X-Request-Id", name)]), 404, "vault_not_found")
 
@@ -125,7 +126,7 @@ def test_odd_incoming_id(ann: Person, name: bytes) -> None:
     ["not-a-uuid", "%00", "%F0%9F%92%A5", "x" * 3000, "%FF", "0", "null", "%20", "..%2F..%2Fetc"],
     ids=["word", "nul", "emoji", "long", "no utf-8", "zero", "null", "space", "dots"],
 )
-def test_malformed_uid(ann: Person, uid: str) -> None:
+def test_malformed_uid(ann: ApiUser, uid: str) -> None:
     """A uid that cannot be one is simply not found, on every road that takes one."""
     vault = ann.vault(**BLOB)
     for path in (f"/vault/{uid}", f"/vaults/{uid}/documents", f"/vaults/{vault['uid']}/documents/{uid}"):

@@ -5,23 +5,23 @@ import uuid
 import httpx2
 import pytest
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, made, refused
+from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
-
-from .checks import Json, docs, good, made, refused
-from .harness import Server
-from .people import Person
+from tests.kit.servers.process import Server
 
 Shelf = tuple[Json, list[Json], list[Json]]
 
 
 @pytest.fixture(scope="module")
-def owner(both: Server) -> Person:
+def owner(both: Server) -> ApiUser:
     """The owner of the keys."""
-    return Person.register(both)
+    return ApiUser.register(both)
 
 
 @pytest.fixture(scope="module")
-def keys(owner: Person) -> dict[str, httpx2.Client]:
+def keys(owner: ApiUser) -> dict[str, httpx2.Client]:
     """A key of each permission alone."""
     return {name: owner.with_key(permissions=[name]) for name in ("read", "write", "delete")}
 
@@ -48,7 +48,7 @@ ROADS = [
 
 @each_row(("wanted", "method", "path", "body"), ROADS, ids=[f"{m} {p}" for _, m, p, _ in ROADS])
 def test_permission(
-    owner: Person, keys: dict[str, httpx2.Client], wanted: str, method: str, path: str, body: Json | None
+    owner: ApiUser, keys: dict[str, httpx2.Client], wanted: str, method: str, path: str, body: Json | None
 ) -> None:
     """Each road wants one permission: a key without it gets a 403, one with it goes through."""
     vault = owner.vault()
@@ -65,7 +65,7 @@ def test_permission(
             refused(answer, 403, "insufficient_scope")
 
 
-def test_permissions_add_up(owner: Person) -> None:
+def test_permissions_add_up(owner: ApiUser) -> None:
     """A key with several permissions has each of them, and no other."""
     vault, http = owner.vault(), owner.with_key(permissions=["read", "write"])
     document = made(http.post(docs(vault), json={"collection": "a", "data": "QQ"}))
@@ -74,7 +74,7 @@ def test_permissions_add_up(owner: Person) -> None:
 
 
 @pytest.mark.parametrize("scope", ["vaultUids", "collections"])
-def test_scoped_keys_leave_vaults_alone(owner: Person, scope: str) -> None:
+def test_scoped_keys_leave_vaults_alone(owner: ApiUser, scope: str) -> None:
     """A key bound to vaults or collections creates, renames and deletes no vault, not even its own."""
     vault = owner.vault()
     http = owner.with_key(**{scope: [vault["uid"]] if scope == "vaultUids" else ["notes"]})
@@ -85,7 +85,7 @@ def test_scoped_keys_leave_vaults_alone(owner: Person, scope: str) -> None:
     assert good(owner.http.get(path)) == vault
 
 
-def test_vault_scope(owner: Person) -> None:
+def test_vault_scope(owner: ApiUser) -> None:
     """A key bound to one vault works in it, and cannot tell the others from unknown ones."""
     mine, other = owner.vault(), owner.vault()
     hidden = owner.document(other)
@@ -113,7 +113,7 @@ def test_vault_scope(owner: Person) -> None:
 
 
 @pytest.fixture(scope="module")
-def shelf(owner: Person) -> Shelf:
+def shelf(owner: ApiUser) -> Shelf:
     """A vault with an open and a closed collection, and a tombstone in each."""
     vault = owner.vault()
     opened, closed = [], []
@@ -126,7 +126,7 @@ def shelf(owner: Person) -> Shelf:
 
 
 @pytest.fixture(scope="module")
-def clerk(owner: Person) -> httpx2.Client:
+def clerk(owner: ApiUser) -> httpx2.Client:
     """A key for the open collection only."""
     return owner.with_key(collections=["open"])
 
@@ -160,7 +160,7 @@ def test_pages_count_what_is_in_scope(clerk: httpx2.Client, shelf: Shelf) -> Non
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])
 @pytest.mark.parametrize("place", [0, 3], ids=["live", "tombstone"])
-def test_by_uid_out_of_scope(owner: Person, clerk: httpx2.Client, shelf: Shelf, method: str, place: int) -> None:
+def test_by_uid_out_of_scope(owner: ApiUser, clerk: httpx2.Client, shelf: Shelf, method: str, place: int) -> None:
     """A document outside the key's collections is not found by its uid, dead or alive."""
     vault, _, closed = shelf
     path = docs(vault, closed[place])
@@ -169,7 +169,7 @@ def test_by_uid_out_of_scope(owner: Person, clerk: httpx2.Client, shelf: Shelf, 
     assert owner.read(vault, closed[place]) == closed[place]
 
 
-def test_etag_out_of_scope(owner: Person, clerk: httpx2.Client, shelf: Shelf) -> None:
+def test_etag_out_of_scope(owner: ApiUser, clerk: httpx2.Client, shelf: Shelf) -> None:
     """Knowing the ETag of a document outside the scope does not reveal it."""
     vault, _, closed = shelf
     path = docs(vault, closed[0])
@@ -185,7 +185,7 @@ def test_named_collection_out_of_scope(clerk: httpx2.Client, shelf: Shelf, road:
     refused(clerk.get(f"{docs(vault)}{road}".replace("closed", "nowhere")), 403, "insufficient_scope")
 
 
-def test_create_out_of_scope(owner: Person, clerk: httpx2.Client) -> None:
+def test_create_out_of_scope(owner: ApiUser, clerk: httpx2.Client) -> None:
     """A key makes documents in its own collections only."""
     vault = owner.vault()
     refused(clerk.post(docs(vault), json={"collection": "closed", "data": "QQ"}), 403, "insufficient_scope")
@@ -194,7 +194,7 @@ def test_create_out_of_scope(owner: Person, clerk: httpx2.Client) -> None:
     good(clerk.delete(docs(vault, changed)))
 
 
-def test_scopes_together(owner: Person) -> None:
+def test_scopes_together(owner: ApiUser) -> None:
     """All scopes of a key hold at once."""
     mine, other = owner.vault(), owner.vault()
     seen, hidden, elsewhere = (

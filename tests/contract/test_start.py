@@ -6,10 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from .checks import BLOB, good, made, refused
-from .harness import SECRET, Server, launch, on_a_file
+from tests.kit.network.responses import good, made, refused
+from tests.kit.people.api_user import ApiUser
+from tests.kit.servers.process import Server, launch, on_a_file
+from tests.kit.servers.secret import SECRET
+
+from .checks import BLOB
 from .jwt import claims, verifies
-from .people import Person
 
 GOOD = {"JWT_SECRET": SECRET, "HOST": "127.0.0.1", "PORT": "0"}
 
@@ -79,7 +82,7 @@ def test_short_secret_is_a_warning(lone: Server) -> None:
     lone.settings["JWT_SECRET"] = "short"
     server = lone.start()
     assert "secret" in server.log().lower()
-    assert verifies(Person.register(server).access, "short")
+    assert verifies(ApiUser.register(server).access, "short")
     assert server.end() == 0
 
 
@@ -89,7 +92,7 @@ def test_bare_start(lone: Server) -> None:
     (lone.home / ".env").write_text(f'JWT_SECRET="{SECRET}"\n')
     del lone.settings["JWT_SECRET"], lone.settings["DB_PATH"]
     server = lone.start()
-    assert verifies(Person.register(server).access)
+    assert verifies(ApiUser.register(server).access)
     assert (lone.home / "data" / "vault.db").is_file()
     assert server.end() == 0
 
@@ -97,7 +100,7 @@ def test_bare_start(lone: Server) -> None:
 def test_variant_option(lone: Server) -> None:
     """`--variant` narrows a server as VAULT_VARIANT does."""
     server = lone.start("--variant", "blob")
-    person = Person.register(server)
+    person = ApiUser.register(server)
     assert claims(person.access)["iss"] == "strongbox"
     made(person.http.post("/vault", json={"name": "x", **BLOB}))
     refused(person.http.get("/auth/api-keys"), 404)

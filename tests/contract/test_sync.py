@@ -4,12 +4,13 @@ import threading
 
 import pytest
 
-from .checks import Json, docs, good
-from .people import Person
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good
+from tests.kit.people.api_user import ApiUser
 
 
 @pytest.mark.parametrize("prefix", ["vault", "vaults"])
-def test_sync_is_the_list_with_since(ann: Person, vault: Json, prefix: str) -> None:
+def test_sync_is_the_list_with_since(ann: ApiUser, vault: Json, prefix: str) -> None:
     """`sync` answers as the list with `since` does, and adds `syncedAt`, which equals `next`."""
     documents = [ann.document(vault) for _ in range(4)]
     ann.delete(vault, documents[0])
@@ -25,7 +26,7 @@ def test_sync_is_the_list_with_since(ann: Person, vault: Json, prefix: str) -> N
         assert body == good(ann.http.get(f"{path}?{query}"))
 
 
-def test_sync_without_since(ann: Person, vault: Json) -> None:
+def test_sync_without_since(ann: ApiUser, vault: Json) -> None:
     """Without `since`, `sync` begins at 0, tombstones included."""
     document = ann.document(vault)
     tombstone = ann.delete(vault, document)
@@ -34,19 +35,19 @@ def test_sync_without_since(ann: Person, vault: Json) -> None:
     assert body["syncedAt"] == body["next"] == tombstone["updatedAt"]
 
 
-def test_sync_of_nothing(ann: Person, vault: Json) -> None:
+def test_sync_of_nothing(ann: ApiUser, vault: Json) -> None:
     """With nothing new, `syncedAt` is the `since` that was given."""
     assert good(ann.http.get(f"{docs(vault)}/sync"))["syncedAt"] == 0
     assert good(ann.http.get(f"{docs(vault)}/sync?since=77"))["syncedAt"] == 77
 
 
-def test_sync_include_deleted(ann: Person, vault: Json) -> None:
+def test_sync_include_deleted(ann: ApiUser, vault: Json) -> None:
     """`includeDeleted` holds here too."""
     ann.delete(vault, ann.document(vault))
     assert good(ann.http.get(f"{docs(vault)}/sync?includeDeleted=false"))["documents"] == []
 
 
-def test_two_devices(ann: Person, vault: Json) -> None:
+def test_two_devices(ann: ApiUser, vault: Json) -> None:
     """A second device that follows `next` learns of every create, change, delete and revival, once each."""
     since = 0
 
@@ -70,7 +71,7 @@ def test_two_devices(ann: Person, vault: Json) -> None:
 
 
 @pytest.mark.parametrize("limit", ["", "&limit=7"], ids=["whole", "pages"])
-def test_reader_misses_nothing(ann: Person, vault: Json, limit: str) -> None:
+def test_reader_misses_nothing(ann: ApiUser, vault: Json, limit: str) -> None:
     """A reader that polls while eight writers write sees every document exactly once."""
     written: list[str] = []
 

@@ -5,24 +5,24 @@ import time
 import httpx2
 import pytest
 
+from tests.kit.network.responses import good, refused
+from tests.kit.people.api_user import ApiUser
+from tests.kit.servers.process import Server, fresh_address
 from tests.kit.waiting import until
 
-from .checks import good, refused
-from .harness import Server, fresh_address
 from .jwt import claims, head, resigned, verifies
-from .people import Person
 
 CLAIMS = {"iss", "sub", "sid", "jti", "iat", "exp", "typ"}
 
 
-def test_header_and_signature(ann: Person) -> None:
+def test_header_and_signature(ann: ApiUser) -> None:
     """Both tokens are signed by HS256 with the bytes of JWT_SECRET."""
     for token in (ann.access, ann.refresh):
         assert head(token)["alg"] == "HS256"
         assert verifies(token)
 
 
-def test_claims(ann: Person) -> None:
+def test_claims(ann: ApiUser) -> None:
     """Both tokens carry the seven claims, name one session and say which kind they are."""
     access, refresh = claims(ann.access), claims(ann.refresh)
     assert set(access) >= CLAIMS <= set(refresh)
@@ -33,14 +33,14 @@ def test_claims(ann: Person) -> None:
     assert access["jti"] != refresh["jti"]
 
 
-def test_default_lifetimes(ann: Person) -> None:
+def test_default_lifetimes(ann: ApiUser) -> None:
     """An access token lives 15 minutes and a refresh token 7 days, counted in seconds."""
     access, refresh = claims(ann.access), claims(ann.refresh)
     assert access["exp"] - access["iat"] == pytest.approx(15 * 60, abs=0.01)
     assert refresh["exp"] - refresh["iat"] == pytest.approx(7 * 86400, abs=0.01)
 
 
-def test_configured_lifetimes(tess: Person) -> None:
+def test_configured_lifetimes(tess: ApiUser) -> None:
     """The lifetimes are those of the settings."""
     access, refresh = claims(tess.access), claims(tess.refresh)
     assert access["exp"] - access["iat"] == pytest.approx(12 * 3600, abs=0.01)
@@ -54,11 +54,11 @@ def test_configured_lifetimes(tess: Person) -> None:
 @pytest.mark.usefixtures("engine")
 def test_issuer(request: pytest.FixtureRequest, person: str, issuer: str) -> None:
     """The issuer is the variant's own word, unless JWT_ISSUER says otherwise."""
-    somebody: Person = request.getfixturevalue(person)
+    somebody: ApiUser = request.getfixturevalue(person)
     assert claims(somebody.access)["iss"] == claims(somebody.refresh)["iss"] == issuer
 
 
-def test_sessions_are_told_apart(ann: Person) -> None:
+def test_sessions_are_told_apart(ann: ApiUser) -> None:
     """Each login opens a session with tokens of its own."""
     again = claims(ann.login().access)
     assert again["sid"] != claims(ann.access)["sid"]
@@ -67,7 +67,7 @@ def test_sessions_are_told_apart(ann: Person) -> None:
 
 def test_access_token_expires(brief: Server) -> None:
     """An access token of 900 ms is good for that long, and there is no leeway."""
-    person = Person.register(brief)
+    person = ApiUser.register(brief)
     lifetime = claims(person.access)
     assert lifetime["exp"] - lifetime["iat"] == pytest.approx(0.9, abs=0.002)
     token = good(brief.connect().post("/auth/refresh", json={"refreshToken": person.refresh}))["accessToken"]
@@ -88,7 +88,7 @@ def test_access_token_expires(brief: Server) -> None:
 
 def test_refresh_token_expires(brief: Server) -> None:
     """A refresh token that is used all the time still ends when its time has come."""
-    person = Person.register(brief)
+    person = ApiUser.register(brief)
     http = brief.connect(address=fresh_address())
 
     def answer() -> httpx2.Response:
@@ -99,7 +99,7 @@ def test_refresh_token_expires(brief: Server) -> None:
     refused(answer(), 401, "invalid_refresh_token")
 
 
-def test_kinds_are_not_confused(ann: Person, both: Server) -> None:
+def test_kinds_are_not_confused(ann: ApiUser, both: Server) -> None:
     """A refresh token opens no door, and neither an access token nor an API key is refreshed."""
     refused(both.connect(ann.refresh, fresh_address()).get("/auth/me"), 401, "unauthorized")
     http = both.connect(address=fresh_address())
@@ -107,14 +107,14 @@ def test_kinds_are_not_confused(ann: Person, both: Server) -> None:
         refused(http.post("/auth/refresh", json={"refreshToken": token}), 401, "invalid_refresh_token")
 
 
-def test_relabelled_access_token(newcomer: Person, both: Server) -> None:
+def test_relabelled_access_token(newcomer: ApiUser, both: Server) -> None:
     """Even with a valid signature, an access token relabelled as a refresh token is not accepted."""
     http = both.connect(address=fresh_address())
     body = {"refreshToken": resigned(newcomer.access, typ="refresh")}
     refused(http.post("/auth/refresh", json=body), 401, "invalid_refresh_token")
 
 
-def test_token_travels_in_the_header_only(ann: Person, stranger: httpx2.Client) -> None:
+def test_token_travels_in_the_header_only(ann: ApiUser, stranger: httpx2.Client) -> None:
     """A token in a cookie, in the query or in the body is no authority."""
     refused(stranger.get("/vault", params={"token": ann.access, "access_token": ann.access}), 401, "unauthorized")
     cookie = {"Cookie": f"token={ann.access}; accessToken={ann.access}"}
@@ -122,6 +122,6 @@ def test_token_travels_in_the_header_only(ann: Person, stranger: httpx2.Client) 
     refused(stranger.post("/vault", json={"name": "x", "accessToken": ann.access}), 401, "unauthorized")
 
 
-def test_another_servers_token(ann: Person, document: Server) -> None:
+def test_another_servers_token(ann: ApiUser, document: Server) -> None:
     """A token of another server is refused, even with the same secret and issuer: its session is unknown."""
     refused(document.connect(ann.access, fresh_address()).get("/auth/me"), 401, "unauthorized")

@@ -2,11 +2,12 @@
 
 import uuid
 
+from tests.kit.network.responses import good, made, refused
+from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
+from tests.kit.servers.process import Server
 
-from .checks import BLOB, UNKNOWN, VAULT_FIELDS, good, made, refused, refused_fields
-from .harness import Server
-from .people import Person
+from .checks import BLOB, UNKNOWN, VAULT_FIELDS, refused_fields
 
 VARIANT_A_ONLY = [
     ("GET", "/vaults/{}/documents"),
@@ -24,21 +25,21 @@ VARIANT_A_ONLY = [
 
 
 @each_row(("method", "path"), VARIANT_A_ONLY, ids=lambda part: part)
-def test_blob_server_has_no_documents_and_no_keys(bill: Person, blob: Server, method: str, path: str) -> None:
+def test_blob_server_has_no_documents_and_no_keys(bill: ApiUser, blob: Server, method: str, path: str) -> None:
     """On a server of Variant B these roads do not exist, with or without a token."""
     path = path.format(bill.vault(**BLOB)["uid"])
     refused(bill.http.request(method, path, json={}), 404)
     refused(blob.connect().request(method, path, json={}), 404)
 
 
-def test_blob_server_wants_a_blob(bill: Person) -> None:
+def test_blob_server_wants_a_blob(bill: ApiUser) -> None:
     """On a server of Variant B a vault without data and salt is refused."""
     refused_fields(bill.http.post("/vault", json={"name": "bare"}), "data", "salt")
     vault = bill.vault(**BLOB)
     refused_fields(bill.http.put(f"/vault/{vault['uid']}", json={}), "data", "salt")
 
 
-def test_document_server_ignores_blobs(dora: Person) -> None:
+def test_document_server_ignores_blobs(dora: ApiUser) -> None:
     """On a server of Variant A data and salt are unknown fields, even where they make no sense."""
     for odd in (BLOB, {"data": "alone"}, {"salt": 7, "data": []}, {"data": ""}):
         vault = dora.vault(**odd)
@@ -46,7 +47,7 @@ def test_document_server_ignores_blobs(dora: Person) -> None:
         assert not {"data", "salt"} & set(good(dora.http.get(f"/vault/{vault['uid']}")))
 
 
-def test_document_server_only_renames(dora: Person) -> None:
+def test_document_server_only_renames(dora: ApiUser) -> None:
     """On a server of Variant A a PUT of a vault renames it, and sets no blob."""
     vault = dora.vault()
     path = f"/vault/{vault['uid']}"
@@ -56,7 +57,7 @@ def test_document_server_only_renames(dora: Person) -> None:
     assert not {"data", "salt"} & set(renamed)
 
 
-def test_both_keeps_either(ann: Person) -> None:
+def test_both_keeps_either(ann: ApiUser) -> None:
     """By default a vault is bare or carries a blob, as it was made."""
     bare, full = ann.vault(), ann.vault(**BLOB)
     assert not {"data", "salt"} & set(bare)
@@ -67,7 +68,7 @@ def test_both_keeps_either(ann: Person) -> None:
     assert listed[full["uid"]] == full
 
 
-def test_both_holds_documents_beside_a_blob(ann: Person) -> None:
+def test_both_holds_documents_beside_a_blob(ann: ApiUser) -> None:
     """By default one vault may carry a blob and hold documents; neither disturbs the other."""
     vault = ann.vault(**BLOB)
     document = ann.document(vault)
@@ -77,7 +78,7 @@ def test_both_holds_documents_beside_a_blob(ann: Person) -> None:
     assert ann.read(vault, document) == document
 
 
-def test_both_gives_a_bare_vault_a_blob(ann: Person) -> None:
+def test_both_gives_a_bare_vault_a_blob(ann: ApiUser) -> None:
     """By default a bare vault is given a blob by a PUT, and renaming it keeps the blob."""
     vault = ann.vault()
     path = f"/vault/{vault['uid']}"
@@ -87,7 +88,7 @@ def test_both_gives_a_bare_vault_a_blob(ann: Person) -> None:
     assert {"data": renamed["data"], "salt": renamed["salt"]} == BLOB
 
 
-def test_document_server_has_documents_and_keys(dora: Person) -> None:
+def test_document_server_has_documents_and_keys(dora: ApiUser) -> None:
     """A server of Variant A serves documents and API keys."""
     vault = dora.vault()
     document = dora.document(vault)

@@ -4,10 +4,11 @@ from urllib.parse import quote
 
 import pytest
 
+from tests.kit.network.responses import good, refused
+from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
 
-from .checks import BLOB, good, refused
-from .people import Person
+from .checks import BLOB
 
 NAMES = [
     "plain",
@@ -44,7 +45,7 @@ NAMES = [
 
 
 @each_row("name", NAMES, ids=lambda name: ascii(name)[:40])
-def test_any_name_is_found(ann: Person, name: str) -> None:
+def test_any_name_is_found(ann: ApiUser, name: str) -> None:
     """A vault is found under its own name, percent-encoded, and under no other."""
     vault = ann.vault(name=name)
     found = good(ann.http.get(f"/vault/by-name/{quote(name, safe='')}"))
@@ -52,7 +53,7 @@ def test_any_name_is_found(ann: Person, name: str) -> None:
     assert found["name"] == name
 
 
-def test_names_are_decoded_once(bob: Person) -> None:
+def test_names_are_decoded_once(bob: ApiUser) -> None:
     """Names that differ only in their encoding are different names."""
     uids = {name: bob.vault(name=name)["uid"] for name in ("a/b", "a%2Fb", "a%252Fb", "a b", "a+b", "a%20b")}
     for name, uid in uids.items():
@@ -60,18 +61,18 @@ def test_names_are_decoded_once(bob: Person) -> None:
 
 
 @pytest.mark.parametrize("name", ["unknown", "%00", "%FF", "%E2%28%A1", "x" * 2000, "%2F", "%"], ids=range(7))
-def test_unknown_name(newcomer: Person, name: str) -> None:
+def test_unknown_name(newcomer: ApiUser, name: str) -> None:
     """A name that no vault has, or could have, is not found."""
     refused(newcomer.http.get(f"/vault/by-name/{name}"), 404)
 
 
-def test_no_name(newcomer: Person) -> None:
+def test_no_name(newcomer: ApiUser) -> None:
     """By no name at all nothing is found."""
     refused(newcomer.http.get("/vault/by-name"), 404)
     refused(newcomer.http.get("/vault/by-name/"), 404)
 
 
-def test_by_name_in_every_variant(resident: Person) -> None:
+def test_by_name_in_every_variant(resident: ApiUser) -> None:
     """Each kind of server finds vaults by name."""
     vault = resident.vault(name=f"in/{resident.id}/ключ", **BLOB)
     assert good(resident.http.get(f"/vault/by-name/{quote(vault['name'], safe='')}")) == vault

@@ -5,11 +5,14 @@ from collections import Counter
 
 import httpx2
 
-from .checks import Json, docs, good, made, now, refused, refused_stale
-from .people import Person, at_once
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import Json, good, made, refused
+from tests.kit.people.api_user import ApiUser, at_once
+
+from .checks import now, refused_stale
 
 
-def test_creates_at_once(ann: Person, vault: Json) -> None:
+def test_creates_at_once(ann: ApiUser, vault: Json) -> None:
     """Thirty-two documents made at once have thirty-two different times, in the order of the list."""
     documents: list[Json] = at_once(32, lambda _: ann.document(vault))
     times = [document["updatedAt"] for document in documents]
@@ -19,7 +22,7 @@ def test_creates_at_once(ann: Person, vault: Json) -> None:
     assert good(ann.http.get(f"/vault/{vault['uid']}"))["updatedAt"] == max(times)
 
 
-def test_updates_at_once(ann: Person, vault: Json) -> None:
+def test_updates_at_once(ann: ApiUser, vault: Json) -> None:
     """Of twenty updates of one version one wins, and nineteen learn its version and time."""
     document = ann.document(vault)
     answers: list[httpx2.Response] = at_once(20, lambda n: ann.put(vault, document, data=f"Tm{n:02}"))
@@ -33,7 +36,7 @@ def test_updates_at_once(ann: Person, vault: Json) -> None:
             refused_stale(answer, stored, 409, "document_conflict")
 
 
-def test_updates_of_many_documents_at_once(ann: Person, vault: Json) -> None:
+def test_updates_of_many_documents_at_once(ann: ApiUser, vault: Json) -> None:
     """Updates of different documents do not hinder each other, and no two share a time."""
     documents: list[Json] = at_once(16, lambda _: ann.document(vault))
     changed: list[Json] = at_once(16, lambda n: good(ann.put(vault, documents[n])))
@@ -42,7 +45,7 @@ def test_updates_of_many_documents_at_once(ann: Person, vault: Json) -> None:
     assert min(document["updatedAt"] for document in changed) > max(d["updatedAt"] for d in documents)
 
 
-def test_deletes_at_once(ann: Person, vault: Json) -> None:
+def test_deletes_at_once(ann: ApiUser, vault: Json) -> None:
     """Of many deletes of one document exactly one deletes it."""
     document = ann.document(vault)
     answers: list[httpx2.Response] = at_once(12, lambda _: ann.http.delete(docs(vault, document)))
@@ -50,7 +53,7 @@ def test_deletes_at_once(ann: Person, vault: Json) -> None:
     assert ann.read(vault, document)["version"] == 2
 
 
-def test_update_against_delete(ann: Person, vault: Json) -> None:
+def test_update_against_delete(ann: ApiUser, vault: Json) -> None:
     """An update and a delete at the same time: the versions count the changes that were accepted."""
     document = ann.document(vault)
     answers: list[httpx2.Response] = at_once(
@@ -64,7 +67,7 @@ def test_update_against_delete(ann: Person, vault: Json) -> None:
     assert stored["deletedAt"] is not None
 
 
-def test_every_kind_of_write_ticks(ann: Person, vault: Json) -> None:
+def test_every_kind_of_write_ticks(ann: ApiUser, vault: Json) -> None:
     """Create, update, delete, revive and rename each take a later time than the one before."""
     start = now()
     document = ann.document(vault)
@@ -79,14 +82,14 @@ def test_every_kind_of_write_ticks(ann: Person, vault: Json) -> None:
     assert good(ann.http.get(f"/vault/{vault['uid']}"))["updatedAt"] == times[-1]
 
 
-def test_clock_is_never_behind(ann: Person, vault: Json) -> None:
+def test_clock_is_never_behind(ann: ApiUser, vault: Json) -> None:
     """A write's time is the present or later, never the past."""
     for _ in range(10):
         before = now()
         assert ann.document(vault)["updatedAt"] >= before
 
 
-def test_reads_do_not_tick(ann: Person, vault: Json) -> None:
+def test_reads_do_not_tick(ann: ApiUser, vault: Json) -> None:
     """Reading moves nothing."""
     document = ann.document(vault)
     for path in (docs(vault), f"{docs(vault)}/sync", docs(vault, document), "/vault"):
@@ -94,7 +97,7 @@ def test_reads_do_not_tick(ann: Person, vault: Json) -> None:
     assert good(ann.http.get(f"/vault/{vault['uid']}"))["updatedAt"] == document["updatedAt"]
 
 
-def test_writes_while_the_vault_goes(ann: Person, vault: Json) -> None:
+def test_writes_while_the_vault_goes(ann: ApiUser, vault: Json) -> None:
     """Whoever writes into a vault while it is deleted is taken or told that it is gone."""
     answers: list[httpx2.Response] = at_once(
         17,
@@ -111,7 +114,7 @@ def test_writes_while_the_vault_goes(ann: Person, vault: Json) -> None:
     refused(ann.http.get(docs(vault)), 404, "vault_not_found")
 
 
-def test_same_uid_in_two_vaults_at_once(ann: Person) -> None:
+def test_same_uid_in_two_vaults_at_once(ann: ApiUser) -> None:
     """One uid sent to two vaults at once: one takes it, the other is told."""
     vaults = [ann.vault(), ann.vault()]
     body = {"uid": str(uuid.uuid4()), "collection": "a", "data": "QQ"}

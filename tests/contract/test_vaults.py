@@ -2,25 +2,15 @@
 
 import uuid
 
+from tests.kit.network.paths import docs
+from tests.kit.network.responses import good, made, refused
+from tests.kit.people.api_user import ApiUser, at_once
 from tests.kit.rows import each_row
 
-from .checks import (
-    BLOB,
-    UNKNOWN,
-    VAULT_FIELDS,
-    docs,
-    good,
-    is_uuid7,
-    made,
-    now,
-    refused,
-    refused_fields,
-    without_id,
-)
-from .people import Person, at_once
+from .checks import BLOB, UNKNOWN, VAULT_FIELDS, is_uuid7, now, refused_fields, without_id
 
 
-def test_create(resident: Person) -> None:
+def test_create(resident: ApiUser) -> None:
     """A new vault has a uid, its name, version 1 and a time in milliseconds."""
     before = now()
     vault = resident.vault(name=f"new {before} {resident.id}", **BLOB)
@@ -31,7 +21,7 @@ def test_create(resident: Person) -> None:
     assert before - 1000 <= vault["updatedAt"] <= now() + 1000
 
 
-def test_read(resident: Person) -> None:
+def test_read(resident: ApiUser) -> None:
     """A vault reads the same by uid, by name and in the list."""
     vault = resident.vault(**BLOB)
     assert good(resident.http.get(f"/vault/{vault['uid']}")) == vault
@@ -39,12 +29,12 @@ def test_read(resident: Person) -> None:
     assert vault in good(resident.http.get("/vault"))["vaults"]
 
 
-def test_new_user_has_none(newcomer: Person) -> None:
+def test_new_user_has_none(newcomer: ApiUser) -> None:
     """Whoever has just registered has an empty list."""
     assert good(newcomer.http.get("/vault")) == {"vaults": []}
 
 
-def test_delete(resident: Person) -> None:
+def test_delete(resident: ApiUser) -> None:
     """A deleted vault is gone from every road, and its name is free again."""
     vault = resident.vault(**BLOB)
     assert good(resident.http.delete(f"/vault/{vault['uid']}"))["success"] is True
@@ -55,7 +45,7 @@ def test_delete(resident: Person) -> None:
     assert resident.vault(name=vault["name"], **BLOB)["uid"] != vault["uid"]
 
 
-def test_delete_takes_the_documents_along(ann: Person) -> None:
+def test_delete_takes_the_documents_along(ann: ApiUser) -> None:
     """With a vault go its documents, even when its uid comes back."""
     vault = ann.vault()
     document = ann.document(vault)
@@ -72,17 +62,17 @@ def test_delete_takes_the_documents_along(ann: Person) -> None:
     ann.document(vault, uid=document["uid"])
 
 
-def test_name_is_taken_once(resident: Person) -> None:
+def test_name_is_taken_once(resident: ApiUser) -> None:
     """A name belongs to one vault of its owner."""
     vault = resident.vault(**BLOB)
     answer = resident.http.post("/vault", json={"name": vault["name"], **BLOB})
     refused(answer, 409, "vault_already_exists")
 
 
-def test_name_is_anybodys_else(resident: Person) -> None:
+def test_name_is_anybodys_else(resident: ApiUser) -> None:
     """Another owner may use the same name, and each finds their own vault under it."""
     vault = resident.vault(**BLOB)
-    other = Person.register(resident.server)
+    other = ApiUser.register(resident.server)
     theirs = other.vault(name=vault["name"], **BLOB)
     assert theirs["uid"] != vault["uid"]
     assert good(other.http.get(f"/vault/by-name/{vault['name']}"))["uid"] == theirs["uid"]
@@ -103,7 +93,7 @@ METHODS = [
 
 
 @each_row(("method", "path", "body"), METHODS, ids=[f"{m} {p}" for m, p, _ in METHODS])
-def test_foreign_vault(ann: Person, bob: Person, method: str, path: str, body: object) -> None:
+def test_foreign_vault(ann: ApiUser, bob: ApiUser, method: str, path: str, body: object) -> None:
     """Another user's vault cannot be told from one that does not exist."""
     vault = ann.vault()
     foreign = bob.http.request(method, path.format(vault["uid"]), json=body)
@@ -114,9 +104,9 @@ def test_foreign_vault(ann: Person, bob: Person, method: str, path: str, body: o
     assert good(ann.http.get(f"/vault/{vault['uid']}")) == vault
 
 
-def test_foreign_vault_in_every_variant(resident: Person) -> None:
+def test_foreign_vault_in_every_variant(resident: ApiUser) -> None:
     """On each kind of server a vault is its owner's alone."""
-    vault, other = resident.vault(**BLOB), Person.register(resident.server)
+    vault, other = resident.vault(**BLOB), ApiUser.register(resident.server)
     body = {"name": "mine now", "version": 1, **BLOB}
     refused(other.http.get(f"/vault/{vault['uid']}"), 404, "vault_not_found")
     refused(other.http.get(f"/vault/by-name/{vault['name']}"), 404, "vault_not_found")
@@ -126,7 +116,7 @@ def test_foreign_vault_in_every_variant(resident: Person) -> None:
     assert good(resident.http.get(f"/vault/{vault['uid']}")) == vault
 
 
-def test_unknown_fields_are_ignored(resident: Person) -> None:
+def test_unknown_fields_are_ignored(resident: ApiUser) -> None:
     """A client that says more than it must is understood all the same."""
     vault = resident.vault(**BLOB, color="red", version=7, userId=UNKNOWN, updatedAt=1)
     assert vault["version"] == 1
@@ -134,12 +124,12 @@ def test_unknown_fields_are_ignored(resident: Person) -> None:
     assert "color" not in vault
 
 
-def test_name_is_required(resident: Person) -> None:
+def test_name_is_required(resident: ApiUser) -> None:
     """A vault without a name is refused, and the field is named."""
     refused_fields(resident.http.post("/vault", json=BLOB), "name")
 
 
-def test_vaults_at_once(newcomer: Person) -> None:
+def test_vaults_at_once(newcomer: ApiUser) -> None:
     """One name, many creators: one of them wins."""
     name = str(uuid.uuid4())
     answers = at_once(12, lambda _: newcomer.http.post("/vault", json={"name": name}))

@@ -1,1 +1,1 @@
-"""Moving house: the file of an export, and the ways in which it comes in or does not."""
+"""Moving to another server: the file of an export, and the ways in which it comes in or does not."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from tests.conftest import Person
+from tests.kit.people.person import Person
 
 Json = dict[str, Any]
 LINES = "application/x-ndjson"
@@ -34,7 +34,7 @@ def lines(file: bytes) -> list[Json]:
 
 
 def body(file: bytes) -> list[bytes]:
-    """The lines between the header and the trailer: what must not change from house to house."""
+    """The lines between the header and the trailer: what must not change from server to server."""
     return file.splitlines()[1:-1]
 
 

@@ -6,28 +6,30 @@ import asyncio
 import hashlib
 from typing import Any
 
-from tests.conftest import Open, runs
 from tests.export.files import body, exported, furnish, lines
+from tests.kit.asynchronous import async_test
+from tests.kit.network.slow_reader import SlowReader
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import context_of
 
 
-@runs
-async def test_the_file_holds_everything_and_tells_so(house: Open) -> None:
+@async_test
+async def test_the_file_holds_everything_and_tells_so(open_server: OpenServer) -> None:
     """A header, each vault before what is in it, a trailer whose counts and checksum fit."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await furnish(ann)
         answer = await ann("GET", "/auth/export")
         assert answer.headers["content-type"] == "application/x-ndjson"
         assert answer.headers["content-disposition"] == 'attachment; filename="strongroom-export.ndjson"'
         header, *rest, trailer = lines(answer.content)
-        epoch = (await h.http.get("/health")).json()["epoch"]
+        epoch = (await server.http.get("/health")).json()["epoch"]
         told = {
             "kind": "header",
             "format": "strongroom-export",
             "version": 2,
             "epoch": epoch,
-            "exportedAt": h.clock.now,
+            "exportedAt": server.clock.now,
         }
         assert told.items() <= header.items()
         assert header["clock"] == max(line["updatedAt"] for line in rest)
@@ -50,11 +52,11 @@ async def test_the_file_holds_everything_and_tells_so(house: Open) -> None:
             assert times == sorted(set(times))
 
 
-@runs
-async def test_documents_are_as_they_are_stored(house: Open) -> None:
+@async_test
+async def test_documents_are_as_they_are_stored(open_server: OpenServer) -> None:
     """Every field of every document and vault is that of the API; null is absent."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await furnish(ann)
         written = lines(await exported(ann))
         listed = (await ann("GET", f"/vaults/{vault['uid']}/documents?since=0")).json()["documents"]
@@ -67,11 +69,11 @@ async def test_documents_are_as_they_are_stored(house: Open) -> None:
         )
 
 
-@runs
-async def test_nothing_of_others_and_no_secret_is_in_it(house: Open) -> None:
+@async_test
+async def test_nothing_of_others_and_no_secret_is_in_it(open_server: OpenServer) -> None:
     """Neither another account's things, nor an email, a password, a key, a session."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(bob)
         key = await ann.key()
         file = (await exported(ann)).decode()
@@ -80,80 +82,28 @@ async def test_nothing_of_others_and_no_secret_is_in_it(house: Open) -> None:
             assert secret not in file
 
 
-@runs
-async def test_the_log_tells_of_an_export(house: Open) -> None:
+@async_test
+async def test_the_log_tells_of_an_export(open_server: OpenServer) -> None:
     """Somebody who took everything along is noticed."""
-    async with house() as h:
-        ann = await h.person()
-        h.clock.pass_(1)
+    async with open_server() as server:
+        ann = await server.person()
+        server.clock.pass_(1)
         await exported(ann)
         assert (await ann("GET", "/auth/events")).json()["events"][0]["type"] == "exported"
         assert (await ann("HEAD", "/auth/export")).headers["content-type"] == "application/x-ndjson"
         assert [line["type"] for line in (await ann("GET", "/auth/events")).json()["events"]].count("exported") == 1
 
 
-class Slow:
-    """A reader who takes one piece at a time, and may go away."""
-
-    def __init__(self, app: Any, token: str, path: str = "/auth/export", query: str = "") -> None:
-        self.read = bytearray()
-        self._gone = asyncio.Event()
-        self._turns = asyncio.Semaphore(0)
-        self._had = asyncio.Event()
-        scope = {
-            "type": "http",
-            "method": "GET",
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "root_path": "",
-            "headers": [(b"authorization", f"Bearer {token}".encode())],
-            "client": ("127.0.0.1", 5),
-        }
-        self.task = asyncio.ensure_future(app(scope, self._receive, self._send))
-
-    async def _receive(self) -> dict[str, Any]:
-        await self._gone.wait()
-        return {"type": "http.disconnect"}
-
-    async def _send(self, message: dict[str, Any]) -> None:
-        await self._turns.acquire()
-        self.read += message.get("body", b"")
-        self._had.set()
-
-    async def take(self, pieces: int) -> None:
-        """Read so many pieces."""
-        for _ in range(pieces):
-            self._had.clear()
-            self._turns.release()
-            await self._had.wait()
-
-    async def rest(self) -> bytes:
-        """Read to the end."""
-        for _ in range(1_000):
-            self._turns.release()
-        await self.task
-        return bytes(self.read)
-
-    async def go_away(self) -> None:
-        """Break the connection off."""
-        self._gone.set()
-        await asyncio.sleep(0)
-        for _ in range(10):
-            self._turns.release()
-        await self.task
-
-
-@runs
-async def test_the_file_is_one_moment(house: Open, monkeypatch: Any) -> None:
+@async_test
+async def test_the_file_is_one_moment(open_server: OpenServer, monkeypatch: Any) -> None:
     """What is written in any vault while the file is read is not in it, and the file is whole."""
     monkeypatch.setattr("strongroom.server.routes.transfer.CHUNK", 2_000)
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vaults = [await ann.vault() for _ in range(4)]
         documents = [await ann.document(vault, data="A" * 1_500) for vault in vaults for _ in range(4)]
         before = body(await exported(ann))
-        slow = Slow(h.server, ann.access)
+        slow = SlowReader(server.app, ann.access)
         await slow.take(2)
         for vault, document in zip([vault for vault in vaults for _ in range(4)], documents, strict=True):
             await ann.document(vault, data="B" * 1_500)
@@ -166,20 +116,20 @@ async def test_the_file_is_one_moment(house: Open, monkeypatch: Any) -> None:
         assert lines(file)[-1]["counts"]["documents"] == 16
 
 
-@runs
-async def test_a_reader_who_goes_away_lets_go_of_the_database(house: Open, monkeypatch: Any) -> None:
+@async_test
+async def test_a_reader_who_goes_away_lets_go_of_the_database(open_server: OpenServer, monkeypatch: Any) -> None:
     """No snapshot, no connection and no turn is kept."""
     monkeypatch.setattr("strongroom.server.routes.transfer.CHUNK", 2_000)
-    async with house(db_pool=2) as h:
-        ann = await h.person()
+    async with open_server(db_pool=2) as server:
+        ann = await server.person()
         vault = await ann.vault()
         for _ in range(16):
             await ann.document(vault, data="A" * 1_500)
         for _ in range(5):  # more than there are connections
-            slow = Slow(h.server, ann.access)
+            slow = SlowReader(server.app, ann.access)
             await slow.take(3)
             await slow.go_away()
-        room = context_of(h.server)
+        room = context_of(server.app)
         assert (room.lists.held, room.exports.held) == (0, 0)
         pool = getattr(room.db, "_pool", None)
         assert pool is None or pool._out == 0
@@ -187,34 +137,34 @@ async def test_a_reader_who_goes_away_lets_go_of_the_database(house: Open, monke
         assert len(lines(await exported(ann))) == 16 + 3
 
 
-@runs
-async def test_vaults_of_several_pages_come_once_each(house: Open, monkeypatch: Any) -> None:
+@async_test
+async def test_vaults_of_several_pages_come_once_each(open_server: OpenServer, monkeypatch: Any) -> None:
     """An account with more vaults than one page holds: the file has them all, in their order, and ends."""
     for engine in ("sqlite", "postgres"):
         monkeypatch.setattr(f"strongroom.store.{engine}.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         made = sorted([(await ann.vault(data="A" * 900, salt="AA=="))["uid"] for _ in range(7)])
         async with asyncio.timeout(30):
             file = lines(await exported(ann))
         assert [line["uid"] for line in file if line["kind"] == "vault"] == made
 
 
-@runs
-async def test_an_account_exports_one_file_at_a_time(house: Open, monkeypatch: Any) -> None:
+@async_test
+async def test_an_account_exports_one_file_at_a_time(open_server: OpenServer, monkeypatch: Any) -> None:
     """Who asks for another one meanwhile is told to wait; lists are read all the same."""
     monkeypatch.setattr("strongroom.server.routes.transfer.CHUNK", 2_000)
     monkeypatch.setattr("strongroom.server.snapshot_slots.WAIT_SECONDS", 0.05)
     for engine in ("sqlite", "postgres"):
         monkeypatch.setattr(f"strongroom.store.{engine}.transaction.PAGE_BYTES", 2_000)
     monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})
-    async with house(db_pool=2) as h:
-        ann = await h.person()
+    async with open_server(db_pool=2) as server:
+        ann = await server.person()
         vault = await ann.vault()
         for _ in range(8):
             await ann.document(vault, data="A" * 1_500)
-        slow = Slow(h.server, ann.access)
+        slow = SlowReader(server.app, ann.access)
         await slow.take(2)
         refused = await ann("GET", "/auth/export")
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")

@@ -8,13 +8,14 @@ from typing import Any
 
 import httpx2
 
-from tests.conftest import Open, runs
 from tests.export.files import imported, lines
+from tests.kit.asynchronous import async_test
 from tests.kit.documents import differences, fences, sections, text_of, values
 from tests.kit.people.keyrings import keyring
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import isolated_environment
 from tests.kit.servers.documented_server import serving
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.waiting import PATIENCE
 
 OLD, NEW = "https://old.example.com", "https://new.example.com"
@@ -88,11 +89,11 @@ def test_the_page_runs_word_for_word(tmp_path: Path) -> None:
         assert (stored["keyring"], stored["kdf"]) == (keyring(), KDF)
 
 
-@runs
-async def test_the_file_of_the_page_is_imported(house: Open) -> None:
+@async_test
+async def test_the_file_of_the_page_is_imported(open_server: OpenServer) -> None:
     """The example of a whole file is one, to the checksum."""
     [file] = [body for language, body in fences(PAGE) if language == "json" and '"kind":"header"' in body]
-    async with house() as h:
-        h.clock.now = lines(file.encode())[0]["exportedAt"]
-        answer = await imported(await h.person(), file.encode())
+    async with open_server() as server:
+        server.clock.now = lines(file.encode())[0]["exportedAt"]
+        answer = await imported(await server.person(), file.encode())
         assert answer.status_code == 200, answer.text

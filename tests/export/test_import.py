@@ -14,8 +14,12 @@ from strongroom.actions import admin
 from strongroom.model import RETAINED_ROW_BYTES
 from strongroom.rules import DAY
 from strongroom.server.routes import import_upload
-from tests.conftest import Clock, House, Open, Person, runs
 from tests.export.files import LINES, Json, Upload, body, came, exported, furnish, imported, lines, sealed
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
+from tests.kit.network.responses import refused
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.populated_database import Served
 from tests.kit.servers.postgres import postgres
@@ -47,25 +51,19 @@ async def counted(person: Person) -> Json:
     return found
 
 
-def refused(answer: Any, status: int, code: str) -> Json:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    error: Json = answer.json()["error"]
-    return error
-
-
-async def state(h: House, person: Person) -> Any:
+async def state(server: InProcessServer, person: Person) -> Any:
     """The row of the person's import."""
-    return await database_of(h.server).read(store.imports.get, person.id)
+    return await database_of(server.app).read(store.imports.get, person.id)
 
 
 # A whole file
 
 
-@runs
-async def test_what_comes_in_is_what_went_out(house: Open) -> None:
+@async_test
+async def test_what_comes_in_is_what_went_out(open_server: OpenServer) -> None:
     """Uids, versions, times, tombstones, history and ciphertext are the same; so is an export of the import."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann, documents=30)
         file = await exported(ann)
         answer = await imported(bob, file)
@@ -79,7 +77,7 @@ async def test_what_comes_in_is_what_went_out(house: Open) -> None:
 
 
 @pytest.mark.parametrize("towards", ["postgres", "sqlite"])
-@runs
+@async_test
 async def test_from_one_engine_to_the_other(tmp_path: Path, clock: Clock, towards: str) -> None:
     """A file of one engine comes in on the other, and out again the same."""
     places = [str(tmp_path / "vault.db"), postgres().fresh()]
@@ -87,8 +85,8 @@ async def test_from_one_engine_to_the_other(tmp_path: Path, clock: Clock, toward
         places.reverse()
     files: list[bytes] = []
     for place in places:
-        async with Served(place, clock) as h:
-            person = await h.person()
+        async with Served(place, clock) as server:
+            person = await server.person()
             if files:
                 assert (await imported(person, files[0])).status_code == 200
             else:
@@ -97,11 +95,11 @@ async def test_from_one_engine_to_the_other(tmp_path: Path, clock: Clock, toward
     assert body(files[0]) == body(files[1])
 
 
-@runs
-async def test_an_empty_account_moves_too(house: Open) -> None:
+@async_test
+async def test_an_empty_account_moves_too(open_server: OpenServer) -> None:
     """A header and a trailer are a whole file; it brings nothing, and may come twice."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         file = await exported(ann)
         for _ in range(2):
             answer = await imported(bob, file)
@@ -109,15 +107,15 @@ async def test_an_empty_account_moves_too(house: Open) -> None:
         await bob.vault()
 
 
-@runs
-async def test_the_account_goes_on_after_all_that_came(house: Open) -> None:
+@async_test
+async def test_the_account_goes_on_after_all_that_came(open_server: OpenServer) -> None:
     """The next write is later than anything in the file, though the clock here is a day behind; versions count on."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await furnish(ann)
         file = await exported(ann)
-        h.clock.pass_(60_000 - DAY)
-        bob = await h.person()
+        server.clock.pass_(60_000 - DAY)
+        bob = await server.person()
         assert (await imported(bob, file)).status_code == 200
         path = f"/vaults/{vault['uid']}/documents"
         known = (await bob("GET", f"{path}?since=0")).json()
@@ -132,29 +130,29 @@ async def test_the_account_goes_on_after_all_that_came(house: Open) -> None:
         assert await usage(bob) == await counted(bob)
 
 
-@runs
-async def test_an_account_whose_clock_is_later_keeps_it(house: Open) -> None:
+@async_test
+async def test_an_account_whose_clock_is_later_keeps_it(open_server: OpenServer) -> None:
     """Nothing that is written after an import is earlier than what was written before it."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann)
-        h.clock.pass_(100_000)
+        server.clock.pass_(100_000)
         gone = await bob.vault()
         assert (await bob("DELETE", f"/vault/{gone['uid']}")).status_code == 200
-        h.clock.pass_(-100_000)
+        server.clock.pass_(-100_000)
         assert (await imported(bob, await exported(ann))).status_code == 200
         assert (await bob.vault())["updatedAt"] > gone["updatedAt"]
 
 
-@runs
-async def test_those_who_follow_the_account_learn_of_the_vaults(house: Open) -> None:
+@async_test
+async def test_those_who_follow_the_account_learn_of_the_vaults(open_server: OpenServer) -> None:
     """Each vault that came in is a change of the account, at a moment of its own after everything else."""
     from strongroom.store.queries.ledgers import Ledger
     from strongroom.store.statement import Sql
 
     changes = Sql("SELECT changed_at, 0, version FROM vault_changes WHERE user_id = :user_id ORDER BY changed_at")
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann)
         file = await exported(ann)
         assert (await imported(bob, file)).status_code == 200
@@ -162,18 +160,18 @@ async def test_those_who_follow_the_account_learn_of_the_vaults(house: Open) -> 
         async def told(tx: Any) -> list[Ledger]:
             return await tx.all(Ledger, changes, user_id=bob.id)  # type: ignore[no-any-return]
 
-        found = await database_of(h.server).read(told)
+        found = await database_of(server.app).read(told)
         clock = lines(file)[0]["clock"]
         assert [row.clock for row in found] == [clock + 1, clock + 2]
         assert (await bob.vault())["updatedAt"] == clock + 3
         assert (await bob("GET", "/auth/events")).json()["events"][0]["type"] in {"imported", "registered"}
 
 
-@runs
-async def test_a_file_larger_than_a_request_may_be(house: Open) -> None:
+@async_test
+async def test_a_file_larger_than_a_request_may_be(open_server: OpenServer) -> None:
     """MAX_BODY_BYTES bounds a line, IMPORT_MAX_BYTES the file; neither stands in the way of the other."""
-    async with house(max_body_bytes=2_048, import_max_bytes=100_000) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(max_body_bytes=2_048, import_max_bytes=100_000) as server:
+        ann, bob = await server.person(), await server.person()
         vault = await ann.vault()
         for _ in range(20):
             await ann.document(vault, data="A" * 1_900)
@@ -182,17 +180,17 @@ async def test_a_file_larger_than_a_request_may_be(house: Open) -> None:
         assert (await imported(bob, file)).status_code == 200
         header, *rest = lines(file)[:-1]
         long = {**rest[-1], "data": "A" * (2_048 + import_upload.LINE_OVERHEAD)}
-        carol = await h.person()
+        carol = await server.person()
         error = refused(await imported(carol, sealed([header, *rest[:-1], long])), 400, "validation_error")
         assert (error["details"]["line"], list(error["details"]["fields"])) == (22, ["line"])
-        dora = await h.person()
+        dora = await server.person()
         more = [{**rest[1], "uid": f"{n:08}{_D1[8:]}", "updatedAt": rest[-1]["updatedAt"] + n} for n in range(60)]
         late = header["clock"] + 1_000
         large = sealed([{**header, "clock": late}, {**rest[0], "updatedAt": late}, *more])
         for content in (b"x" * 100_001, _in_pieces(large)):
             refused(await imported(dora, content), 413, "payload_too_large")
-    async with house(max_body_bytes=2_048, import_max_bytes=0) as h:
-        assert (await imported(await h.person(), file)).status_code == 200
+    async with open_server(max_body_bytes=2_048, import_max_bytes=0) as server:
+        assert (await imported(await server.person(), file)).status_code == 200
 
 
 async def _in_pieces(content: bytes) -> Any:
@@ -200,32 +198,32 @@ async def _in_pieces(content: bytes) -> Any:
         yield content[at : at + 10_000]
 
 
-@runs
-async def test_as_many_versions_are_kept_as_where_they_were_replaced(house: Open) -> None:
+@async_test
+async def test_as_many_versions_are_kept_as_where_they_were_replaced(open_server: OpenServer) -> None:
     """The newest so many of each document and blob stay, however far their numbers lie apart; the rest is left out."""
-    async with house(history_versions=2) as h:
+    async with open_server(history_versions=2) as server:
         header, vault = {**_HEADER, "clock": 1_000}, {**_VAULT, "version": 900}
         jumps = [1, 3, 40, 500]  # a client may choose the next version
         document = {**_DOCUMENT, "version": 700, "updatedAt": 800}
         versions = [{**_VERSION, "version": n, "updatedAt": 10 + n, "replacedAt": 600} for n in jumps]
         blobs = [{**_BLOB, "version": n} for n in jumps]
-        ann = await h.person()
+        ann = await server.person()
         answer = await imported(ann, sealed([header, vault, document, *versions, *blobs]))
         assert (answer.status_code, answer.json()["leftOut"]) == (200, 4), answer.text
         kept = [line for line in lines(await exported(ann)) if line["kind"] in {"version", "blobVersion"}]
         assert [line["version"] for line in kept] == [40, 500, 40, 500]
         size = sum(len(line["data"] + line.get("salt", "")) + RETAINED_ROW_BYTES for line in kept)
-        assert await database_of(h.server).read(store.retained.of_account, ann.id) == size
+        assert await database_of(server.app).read(store.retained.of_account, ann.id) == size
 
 
 # What is refused
 
 
-@runs
-async def test_only_a_user_and_only_a_file(house: Open) -> None:
+@async_test
+async def test_only_a_user_and_only_a_file(open_server: OpenServer) -> None:
     """No API key, no other type of content."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         key = await ann.key()
         for method, path in (("GET", "/auth/export"), ("POST", "/auth/import"), ("DELETE", "/auth/import")):
             refused(await ann(method, path, bearer=key), 403, "insufficient_scope")
@@ -235,11 +233,11 @@ async def test_only_a_user_and_only_a_file(house: Open) -> None:
         await ann.vault()
 
 
-@runs
-async def test_an_account_with_vaults_takes_no_import(house: Open) -> None:
+@async_test
+async def test_an_account_with_vaults_takes_no_import(open_server: OpenServer) -> None:
     """Not even of its own export; an account that is emptied does."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         file = await exported(ann)
         refused(await imported(ann, file), 409, "account_not_empty")
@@ -324,27 +322,27 @@ BAD: dict[str, tuple[list[Any], int, str]] = {
 }
 
 
-@runs
-async def test_a_bad_line_is_refused_by_its_number(house: Open) -> None:
+@async_test
+async def test_a_bad_line_is_refused_by_its_number(open_server: OpenServer) -> None:
     """Each line keeps to the rules of single requests and to its place; the refusal says which and why."""
-    async with house() as h:
+    async with open_server() as server:
         for fault, (written, number, field) in BAD.items():
             print(fault)  # noqa: T201 - the last one is the one that failed
-            ann = await h.person()
+            ann = await server.person()
             error = refused(await imported(ann, sealed(written)), 400, "validation_error")
             assert (error["details"]["line"], list(error["details"]["fields"])) == (number, [field])
             assert error["message"].startswith(f"Line {number} of the file is not valid: ")
             assert "Dear diary" not in json.dumps(error)
-            if await state(h, ann) is not None:
+            if await state(server, ann) is not None:
                 assert (await ann("DELETE", "/auth/import")).status_code == 200
             assert (await imported(ann, sealed(_GOOD))).status_code == 200
 
 
-@runs
-async def test_a_file_that_is_not_whole_is_refused(house: Open) -> None:
+@async_test
+async def test_a_file_that_is_not_whole_is_refused(open_server: OpenServer) -> None:
     """A file that was cut off, altered or lengthened does not finish; the right one then does."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
         rows = file.splitlines(keepends=True)
@@ -358,10 +356,10 @@ async def test_a_file_that_is_not_whole_is_refused(house: Open) -> None:
         }
         for fault, spoilt in faults.items():
             print(fault)  # noqa: T201 - the last one is the one that failed
-            bob = await h.person()
+            bob = await server.person()
             assert spoilt != file
             refused(await imported(bob, spoilt), 400, "validation_error")
-            assert (await state(h, bob)).state == "open"
+            assert (await state(server, bob)).state == "open"
             refused(await bob("POST", "/vault", {"name": "x"}), 409, "import_unfinished")
             again = await imported(bob, file)
             if fault == "altered":  # what was altered is in already: only another beginning helps
@@ -373,45 +371,45 @@ async def test_a_file_that_is_not_whole_is_refused(house: Open) -> None:
             assert await usage(bob) == await counted(bob)
 
 
-@runs
-async def test_a_quota_holds_for_an_import(house: Open, where: str) -> None:
+@async_test
+async def test_a_quota_holds_for_an_import(open_server: OpenServer, where: str) -> None:
     """507, with what is used by then; given up, the account has its room again."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         await furnish(ann, documents=30)
         file = await exported(ann)
         whole = await usage(ann)
     for limit in ({"quota_documents": 10}, {"quota_bytes": 500}):
-        async with house(**limit) as h:
-            bob = await h.person()
+        async with open_server(**limit) as server:
+            bob = await server.person()
             error = refused(await imported(bob, file), 507, "quota_exceeded")
             assert error["details"]["usage"] == await usage(bob) == await counted(bob)
             assert (await bob("DELETE", "/auth/import")).status_code == 200
             assert await usage(bob) == {"documents": 0, "bytes": 0}
-    async with house(quota_documents=whole["documents"], quota_bytes=whole["bytes"]) as h:
-        assert (await imported(await h.person(), file)).status_code == 200
+    async with open_server(quota_documents=whole["documents"], quota_bytes=whole["bytes"]) as server:
+        assert (await imported(await server.person(), file)).status_code == 200
     assert where
 
 
 # Broken off, and repeated
 
 
-@runs
-async def test_an_import_that_broke_off_goes_on(house: Open) -> None:
+@async_test
+async def test_an_import_that_broke_off_goes_on(open_server: OpenServer) -> None:
     """Cut at every line in turn: what came in stays, the same file finishes it, nothing is there twice."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
         rows = file.splitlines(keepends=True)
         held = 0
         for count in range(2, len(rows)):  # it begins with the first line after the header and the keyrings
-            upload = Upload(h.server, bob)
+            upload = Upload(server.app, bob)
             for row in rows[:count]:
                 await upload.piece(row)
             await upload.vanish()
-            assert (await state(h, bob)).lines >= held
-            held = (await state(h, bob)).lines
+            assert (await state(server, bob)).lines >= held
+            held = (await state(server, bob)).lines
             assert await usage(bob) == await counted(bob)
         assert held > len(rows) - SMALL - 2
         answer = await imported(bob, file)
@@ -423,23 +421,23 @@ async def test_an_import_that_broke_off_goes_on(house: Open) -> None:
         assert body(await exported(bob)) == body(file)
 
 
-@runs
-async def test_what_was_due_while_an_import_was_broken_off_does_not_stand_in_its_way(house: Open) -> None:
+@async_test
+async def test_what_was_due_while_an_import_was_broken_off_does_not_stand_in_its_way(open_server: OpenServer) -> None:
     """The trash is emptied between the tombstones and their versions: those are left out, and all else comes in."""
     patient = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}
-    async with house(trash_days=3, **patient) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(trash_days=3, **patient) as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
         rows = lines(file)
-        upload = Upload(h.server, bob)
+        upload = Upload(server.app, bob)
         for row, line in zip(rows, file.splitlines(keepends=True), strict=True):
             if row["kind"] == "version":
                 break
             await upload.piece(line)
         await upload.vanish()
-        h.clock.pass_(4 * DAY)
-        await h.chores()
+        server.clock.pass_(4 * DAY)
+        await server.purge_expired()
         answer = await imported(bob, file)
         buried = {row["uid"] for row in rows if row["kind"] == "document" and "deletedAt" in row}
         before = [row for row in rows if row["kind"] == "version" and row["uid"] in buried]
@@ -447,18 +445,18 @@ async def test_what_was_due_while_an_import_was_broken_off_does_not_stand_in_its
         assert answer.status_code == 200, answer.text
         assert 0 < answer.json()["leftOut"] <= len(before)
         assert await usage(bob) == await counted(bob) == await usage(ann)
-        await h.chores()
+        await server.purge_expired()
         assert body(await exported(bob)) == body(await exported(ann))
 
 
-@runs
-async def test_until_then_nothing_else_is_written(house: Open) -> None:
+@async_test
+async def test_until_then_nothing_else_is_written(open_server: OpenServer) -> None:
     """No vault, no document, no batch of another file; reading goes on, and so does the account itself."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         vault = await furnish(ann, documents=20)
         file = await exported(ann)
-        upload = Upload(h.server, bob)
+        upload = Upload(server.app, bob)
         await upload.piece(file[: len(file) * 3 // 4])
         await upload.vanish()
         path = f"/vaults/{vault['uid']}/documents"
@@ -485,20 +483,20 @@ async def test_until_then_nothing_else_is_written(house: Open) -> None:
         await bob.vault()
 
 
-@runs
-async def test_given_up_the_account_is_empty_again(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_given_up_the_account_is_empty_again(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing of it is left, another file may come, and giving up twice does not touch what was made since.
 
     Documents of the same uids and of others that belong to somebody else stay as they are.
     """
     monkeypatch.setattr("strongroom.actions.imports.DELETED_AT_ONCE", 3)
-    async with house() as h:
-        first, ann, bob = [await h.person() for _ in range(3)]
+    async with open_server() as server:
+        first, ann, bob = [await server.person() for _ in range(3)]
         await furnish(first, documents=20)
         await furnish(ann, documents=20)
         others = [body(await exported(first)), body(await exported(ann))]
         file = await exported(ann)
-        upload = Upload(h.server, bob)
+        upload = Upload(server.app, bob)
         await upload.piece(file[:-10])
         await upload.vanish()
         twice = await asyncio.gather(bob("DELETE", "/auth/import"), bob("DELETE", "/auth/import"))
@@ -513,19 +511,19 @@ async def test_given_up_the_account_is_empty_again(house: Open, monkeypatch: pyt
         assert len((await bob("GET", "/vault")).json()["vaults"]) == 1
 
 
-@runs
-async def test_an_import_that_is_being_given_up_does_not_go_on(house: Open) -> None:
+@async_test
+async def test_an_import_that_is_being_given_up_does_not_go_on(open_server: OpenServer) -> None:
     """A server that was ended in the middle of emptying: the file does not come in, giving up again finishes it."""
     from strongroom.actions import imports
     from strongroom.model import Actor
 
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
-        upload = Upload(h.server, bob)
+        upload = Upload(server.app, bob)
         await upload.piece(file[: len(file) // 2])
-        await database_of(h.server).write(imports.abandon, Actor(bob.id))
+        await database_of(server.app).write(imports.abandon, Actor(bob.id))
         await upload.piece(file[len(file) // 2 :])
         await upload.end()
         assert upload.status == 409
@@ -535,15 +533,15 @@ async def test_an_import_that_is_being_given_up_does_not_go_on(house: Open) -> N
         assert body(await exported(bob)) == body(file)
 
 
-@runs
-async def test_two_who_send_the_same_file_at_once(house: Open) -> None:
+@async_test
+async def test_two_who_send_the_same_file_at_once(open_server: OpenServer) -> None:
     """At most one of them goes on; what comes of it is there once."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann, documents=30)
         file = await exported(ann)
         rows = file.splitlines(keepends=True)
-        uploads = [Upload(h.server, bob) for _ in range(3)]
+        uploads = [Upload(server.app, bob) for _ in range(3)]
         for row in rows:
             await asyncio.gather(*(upload.piece(row) for upload in uploads))
         await asyncio.gather(*(upload.end() for upload in uploads))
@@ -554,54 +552,54 @@ async def test_two_who_send_the_same_file_at_once(house: Open) -> None:
         assert await usage(bob) == await counted(bob)
 
 
-@runs
-async def test_an_ended_session_brings_nothing_more(house: Open) -> None:
+@async_test
+async def test_an_ended_session_brings_nothing_more(open_server: OpenServer) -> None:
     """Logged out in the middle: 401, and no line more; an access token that expires on the way does not matter."""
-    async with house(jwt_access_expiry="60s") as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(jwt_access_expiry="60s") as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
         half = len(file) // 2
-        upload = Upload(h.server, bob)
+        upload = Upload(server.app, bob)
         await upload.piece(file[:half])
-        held = (await state(h, bob)).lines
+        held = (await state(server, bob)).lines
         assert (await bob("POST", "/auth/logout")).status_code == 200
         await upload.piece(file[half:])
         await upload.end()
         assert upload.status == 401
-        assert (await state(h, bob)).lines == held
-        signed_in = (await h.login(bob.email)).json()
-        bob = Person(h.http, bob.email, signed_in)
-        upload = Upload(h.server, bob)
+        assert (await state(server, bob)).lines == held
+        signed_in = (await server.login(bob.email)).json()
+        bob = Person(server.http, bob.email, signed_in)
+        upload = Upload(server.app, bob)
         await upload.piece(file[:half])
-        h.clock.pass_(61_000)
+        server.clock.pass_(61_000)
         await upload.piece(file[half:])
         await upload.end()
         assert upload.status == 200
 
 
-@runs
-async def test_who_may_not_write_any_more_brings_nothing_more(house: Open) -> None:
+@async_test
+async def test_who_may_not_write_any_more_brings_nothing_more(open_server: OpenServer) -> None:
     """Whatever ends the right to write in the middle of an import: the next batch is refused, and nothing is added."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
         half = len(file) // 2
-        db = database_of(h.server)
+        db = database_of(server.app)
         for ending, status in (("disabled", 403), ("signed out", 401), ("password", 401), ("deleted", 401)):
             print(ending)  # noqa: T201 - the last one is the one that failed
-            bob = await h.person()
-            upload = Upload(h.server, bob)
+            bob = await server.person()
+            upload = Upload(server.app, bob)
             await upload.piece(file[:half])
-            held = (await state(h, bob)).lines
+            held = (await state(server, bob)).lines
             match ending:
                 case "disabled":
                     assert await db.write(admin.disable, bob.id)
                 case "signed out":
                     assert await db.write(admin.sign_out, bob.id) == 1
                 case "password":
-                    other = Person(h.http, bob.email, (await h.login(bob.email)).json())
+                    other = Person(server.http, bob.email, (await server.login(bob.email)).json())
                     words = {"currentPassword": "correct horse", "newPassword": "another horse"}
                     assert (await other("PUT", "/auth/password", words)).status_code == 200
                 case _:
@@ -610,18 +608,18 @@ async def test_who_may_not_write_any_more_brings_nothing_more(house: Open) -> No
             await upload.end()
             assert upload.status == status
             if ending != "deleted":
-                assert (await state(h, bob)).lines == held
+                assert (await state(server, bob)).lines == held
 
 
-@runs
-async def test_a_device_that_reads_meanwhile_misses_nothing(house: Open) -> None:
+@async_test
+async def test_a_device_that_reads_meanwhile_misses_nothing(open_server: OpenServer) -> None:
     """Every vault fills in the order of its cursor: whoever follows `next`, or begins at the clock shown, gets all."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         vault = await furnish(ann, documents=30)
         path = f"/vaults/{vault['uid']}/documents"
         file = await exported(ann)
-        upload = Upload(h.server, bob)
+        upload = Upload(server.app, bob)
         since = 0
         begun: list[int] = []
         seen: list[Json] = []
@@ -645,27 +643,27 @@ async def test_a_device_that_reads_meanwhile_misses_nothing(house: Open) -> None
         )
 
 
-@runs
+@async_test
 async def test_a_body_that_stalls_is_cut_off_and_our_own_work_is_not_its_fault(
-    house: Open, monkeypatch: pytest.MonkeyPatch
+    open_server: OpenServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """408 after a silence; the time that storing takes does not count against the sender."""
     monkeypatch.setattr(import_upload, "BODY_SECONDS", 0.2)
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann, documents=20)
         file = await exported(ann)
-        real = database_of(h.server).write_long
+        real = database_of(server.app).write_long
 
         async def slow(*args: Any, **keywords: Any) -> Any:
             await asyncio.sleep(0.15)
             return await real(*args, **keywords)
 
-        monkeypatch.setattr(database_of(h.server), "write_long", slow)
+        monkeypatch.setattr(database_of(server.app), "write_long", slow)
         assert (await imported(bob, file)).status_code == 200
         monkeypatch.undo()
         monkeypatch.setattr(import_upload, "BODY_SECONDS", 0.2)
-        upload = Upload(h.server, await h.person())
+        upload = Upload(server.app, await server.person())
         await upload.piece(file[:200])
         assert (await upload.answer())["error"]["code"] == "request_timeout"
         assert upload.status == 408

@@ -14,10 +14,10 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.contract.harness import Server
 from tests.export.files import LINES, Json, body, came, lines, sealed
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 DOCUMENTS = 4_000

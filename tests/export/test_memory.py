@@ -7,9 +7,9 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.contract.harness import Server
 from tests.export.files import LINES
 from tests.kit.servers.memory import LIMIT, resident
+from tests.kit.servers.process import Server
 
 COUNT = 60_000
 

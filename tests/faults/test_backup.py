@@ -10,14 +10,15 @@ from typing import Any
 import httpx2
 import pytest
 
-from tests.conftest import runs
-from tests.contract.harness import SECRET, Server, launch
 from tests.faults.concurrent_clients import Writer
-from tests.faults.test_kill import settle_in
+from tests.kit.asynchronous import async_test
+from tests.kit.people.settled import settle_in
 from tests.kit.programs.command_line import strongroom
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import damage, rows_of
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server, launch
+from tests.kit.servers.secret import SECRET
 
 WRITERS = 16
 BATCH = 5
@@ -46,7 +47,7 @@ class Batcher(Writer):
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-@runs
+@async_test
 async def test_a_backup_is_a_prefix_of_what_was_acknowledged(tmp_path: Path, engine: str) -> None:
     """16 writers, a backup at a random moment, a restore elsewhere, into each engine in turn.
 
@@ -124,7 +125,7 @@ def _is_a_prefix(before: list[Moment], writers: list[Writer], rows: dict[str, li
 # A damaged page
 
 
-@runs
+@async_test
 async def test_a_damaged_page_is_refused_named_and_mended(tmp_path: Path) -> None:
     """The server says so and names the command; the doctor finds it; the restore brings back what was backed up."""
     server = Server(tmp_path)

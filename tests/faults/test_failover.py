@@ -11,13 +11,13 @@ from typing import Any
 
 import httpx2
 
-from tests.conftest import runs
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, lost, stored
 from tests.faults.proxy import Balancer
-from tests.faults.test_kill import settle_in
+from tests.kit.asynchronous import async_test
+from tests.kit.people.settled import settle_in
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres_replication import Pair
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until_async
 
 WRITERS = 16
@@ -43,7 +43,7 @@ class Timed(Writer):
         return done
 
 
-@runs
+@async_test
 async def test_the_replica_takes_over_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     """Again and again, each becoming the other; at last one of the nodes dies too, and the other serves on."""
     pair = await asyncio.to_thread(Pair, "strongroom")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.contract.harness import Server
-from tests.faults.test_kill import settle_in
+from tests.kit.people.settled import settle_in
+from tests.kit.servers.process import Server
 
 
 def test_a_full_disk_refuses_writes_and_keeps_reading(tmp_path: Path, small_disk: Path) -> None:

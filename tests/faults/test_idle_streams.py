@@ -10,7 +10,7 @@ import pytest
 
 from bench import proc
 from bench.streams import Person, Place, furnished, settle, stream, writes
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.samples import rounds
 
 MIB = 1024 * 1024
@@ -33,7 +33,7 @@ async def speed(port: int, writer: Person) -> float:
 
 @pytest.mark.alone
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
-@runs
+@async_test
 async def test_idle_streams_cost_little_memory_and_do_not_slow_writes(where: str, tmp_path: Path) -> None:
     """Each of an account of its own: under 32 KiB each, and writes are as quick as without them."""
     count = rounds(500, 2_000)

@@ -14,11 +14,11 @@ import httpx2
 import pytest
 
 from strongroom.store import open_database
-from tests.conftest import runs
-from tests.contract.harness import ENGINES, Server, fresh_address
+from tests.kit.asynchronous import async_test
 from tests.kit.people.invitations import invite
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import rows_of
+from tests.kit.servers.process import ENGINES, Server, fresh_address
 
 CODES = 24
 TRIES = 2  # each code is sent so often
@@ -74,7 +74,7 @@ class Crowd:
                     self._enough.set()
 
 
-@runs
+@async_test
 async def test_accounts_and_codes_stay_in_step(server: Server) -> None:
     """SIGKILL under many registrations, again and again; what was answered with 201 is there, and once."""
     where = server.settings.get("DATABASE_URL") or server.settings["DB_PATH"]

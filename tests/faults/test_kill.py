@@ -19,27 +19,19 @@ import apsw
 import httpx2
 import pytest
 
-from tests.conftest import runs
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, client, lost, stored
+from tests.kit.asynchronous import async_test
+from tests.kit.people.settled import settle_in
 from tests.kit.programs import processes
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import Postgres
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until_async
 
 WRITERS = 64
 
 
-def settle_in(server: Server, email: str = "a@b.c") -> tuple[str, str, str]:
-    """Register an account with a vault: the address, a token, the vault."""
-    with server.connect() as http:
-        signed_in = http.post("/auth/email/register", json={"email": email, "password": "correct horse"}).json()
-        token: str = signed_in["accessToken"]
-        vault = http.post("/vault", json={"name": "v"}, headers={"authorization": f"Bearer {token}"}).json()
-    return f"http://127.0.0.1:{server.port}", token, vault["uid"]
-
-
-@runs
+@async_test
 async def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: Path) -> None:
     """SIGKILL under 64 writers, again and again on one file."""
     server = Server(tmp_path, JWT_ACCESS_EXPIRY="1d")
@@ -76,7 +68,7 @@ async def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: P
         server.abandon()
 
 
-@runs
+@async_test
 async def test_a_killed_postgres_has_lost_nothing_that_was_acknowledged(tmp_path: Path) -> None:
     """`pg_ctl -m immediate` under writers, eight in one account and eight in accounts of their own.
 
@@ -156,7 +148,7 @@ async def counted(url: str, token: str, vault: str) -> Counter[str]:
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-@runs
+@async_test
 async def test_of_a_batch_there_is_all_or_nothing(tmp_path: Path, engine: str) -> None:
     """SIGKILL among batches that share a commit and batches that have one to themselves; PostgreSQL is killed too."""
     postgres = Postgres() if engine == "postgres" else None
@@ -222,7 +214,7 @@ sys.exit(main(["serve"]))
 """
 
 
-@runs
+@async_test
 async def test_a_failing_fsync_stops_the_process_and_loses_nothing_acknowledged(tmp_path: Path) -> None:
     """After a failed fsync the state of the disk is unknown: no write is acknowledged, and the process ends."""
     server = Server(tmp_path)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import runs
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client
-from tests.faults.test_kill import settle_in
+from tests.kit.asynchronous import async_test
+from tests.kit.people.settled import settle_in
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 
 
 class Reader:
@@ -39,7 +39,7 @@ class Reader:
 
 
 @pytest.mark.parametrize("nodes", ["one file", "a file with two processes", "two nodes on PostgreSQL"])
-@runs
+@async_test
 async def test_no_change_is_missed_and_none_is_shown_twice(tmp_path: Path, nodes: str) -> None:
     """Sixteen writers, two readers, on each engine."""
     settings = {"JWT_ACCESS_EXPIRY": "1d"}

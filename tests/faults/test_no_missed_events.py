@@ -13,13 +13,13 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.conftest import runs
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import Writer, client
-from tests.faults.test_kill import settle_in
+from tests.kit.asynchronous import async_test
 from tests.kit.network.event_stream import Parser
+from tests.kit.people.settled import settle_in
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 
 Change = tuple[str, int]
 CHANCE = random.Random()  # noqa: S311 - whatever happens, it must hold
@@ -157,7 +157,7 @@ async def finished(goal: Goal, url: str, token: str, vault: str, reading: list[a
 
 
 @pytest.mark.parametrize("nodes", ["one file", "a file with two processes", "two nodes on PostgreSQL"])
-@runs
+@async_test
 async def test_none_is_missed_and_none_comes_twice(tmp_path: Path, nodes: str) -> None:
     """Sixteen writers, eight readers, two of each kind."""
     settings = {"JWT_ACCESS_EXPIRY": "1d", "HISTORY_VERSIONS": "20"}
@@ -191,7 +191,7 @@ async def test_none_is_missed_and_none_comes_twice(tmp_path: Path, nodes: str) -
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-@runs
+@async_test
 async def test_a_killed_server_loses_no_event(tmp_path: Path, engine: str) -> None:
     """SIGKILL under writers and readers, and a start on the same port: all that was acknowledged is told, once."""
     server = Server(tmp_path, JWT_ACCESS_EXPIRY="1d")

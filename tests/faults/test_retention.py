@@ -15,8 +15,10 @@ from strongroom.actions import documents, retention
 from strongroom.model import AccountLimits, Actor, Expected
 from strongroom.rules import DAY
 from strongroom.store import Tx
-from tests.conftest import House, Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
 from tests.kit.samples import rounds
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import context_of, database_of
 from tests.kit.servers.populated_database import rows_of
 
@@ -38,14 +40,14 @@ async def throw(tx: Tx, actor: Actor, vault: str, sizes: list[int]) -> None:
         await documents.delete(tx, actor, AccountLimits(), vault, uid, None)
 
 
-async def filled(home: House, person: Person, vault: dict[str, Any], count: int, large: int = 3) -> None:
+async def filled(server: InProcessServer, person: Person, vault: dict[str, Any], count: int, large: int = 3) -> None:
     """So many documents in the trash, and a few as large as they come."""
     sizes = [4_000] * count + [LARGE] * large
     for start in range(0, len(sizes), 100):
-        await database_of(home.server).write_long(throw, Actor(person.id), vault["uid"], sizes[start : start + 100])
+        await database_of(server.app).write_long(throw, Actor(person.id), vault["uid"], sizes[start : start + 100])
 
 
-async def steps(home: House, where: str) -> list[float]:
+async def steps(server: InProcessServer, where: str) -> list[float]:
     """Purge everything: the time of each transaction, in which no other writer can write.
 
     On a file it is processor time: how long the disk takes depends on what else the machine does.
@@ -54,27 +56,27 @@ async def steps(home: House, where: str) -> list[float]:
     took, more, sweep = [], True, retention.Sweep()
     while more:
         began = clock()
-        more = await database_of(home.server).write_long(retention.purge_some, context_of(home.server).retention, sweep)
+        more = await database_of(server.app).write_long(retention.purge_some, context_of(server.app).retention, sweep)
         took.append(clock() - began)
     return took
 
 
 @pytest.mark.alone
-@runs
-async def test_no_transaction_of_a_purge_takes_long(house: Open, where: str) -> None:
+@async_test
+async def test_no_transaction_of_a_purge_takes_long(open_server: OpenServer, where: str) -> None:
     """Of thousands of documents, large ones among them: no longer than the largest takes by itself."""
     shortest: list[float] = []
     largest: list[float] = []
-    async with house(trash_days=3, **PATIENT) as home:
-        person = await home.person()
+    async with open_server(trash_days=3, **PATIENT) as server:
+        person = await server.person()
         vault = await person.vault()
         for _ in range(ATTEMPTS):
-            await filled(home, person, vault, 0, large=1)
-            home.clock.pass_(4 * DAY)
-            largest.append(max(await steps(home, where)))
-            await filled(home, person, vault, rounds(500, 10_000))
-            home.clock.pass_(4 * DAY)
-            took = await steps(home, where)
+            await filled(server, person, vault, 0, large=1)
+            server.clock.pass_(4 * DAY)
+            largest.append(max(await steps(server, where)))
+            await filled(server, person, vault, rounds(500, 10_000))
+            server.clock.pass_(4 * DAY)
+            took = await steps(server, where)
             shortest = [min(pair) for pair in zip(shortest or took, took, strict=True)]
             longest, allowed = max(shortest), max(STALL, 2 * min(largest))
             print(f"{len(took)} transactions, the longest {longest * 1000:.1f} of {allowed * 1000:.1f} ms")  # noqa: T201
@@ -93,15 +95,15 @@ async def time_of_a_write(person: Person, vault: dict[str, Any]) -> float:
     return time.monotonic() - began
 
 
-@runs
-async def test_writers_go_on_beside_a_purge(house: Open) -> None:
+@async_test
+async def test_writers_go_on_beside_a_purge(open_server: OpenServer) -> None:
     """In the very vault in which it throws away: most of the time is theirs."""
-    async with house(trash_days=3, **PATIENT) as home:
-        person = await home.person()
+    async with open_server(trash_days=3, **PATIENT) as server:
+        person = await server.person()
         vault = await person.vault()
-        await filled(home, person, vault, rounds(500, 10_000))
-        home.clock.pass_(4 * DAY)
-        purge = asyncio.create_task(home.chores())
+        await filled(server, person, vault, rounds(500, 10_000))
+        server.clock.pass_(4 * DAY)
+        purge = asyncio.create_task(server.purge_expired())
         waits = []
         while not purge.done():
             waits.append(await time_of_a_write(person, vault))

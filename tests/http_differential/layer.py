@@ -10,11 +10,11 @@ from typing import Any
 
 from strongroom import Server, create_server
 from strongroom.server.transport import connection as transport
-from tests.conftest import SECRET
 from tests.http_differential.cut import Cut
 from tests.http_differential.outcome import Outcome, read_answers
 from tests.http_differential.recording import RecordingApp, RecordingTransport
 from tests.kit.servers.internals import context_of
+from tests.kit.servers.secret import SECRET
 
 
 class Layer:

@@ -17,7 +17,6 @@ import pytest
 
 from strongroom import create_server
 from strongroom.server.transport import connection as transport
-from tests.conftest import SECRET, runs
 from tests.http_differential.corpus import CORPUS
 from tests.http_differential.cut import PROBE, Cut, fewest
 from tests.http_differential.generator import Generator
@@ -25,8 +24,10 @@ from tests.http_differential.layer import Layer, layer, with_routes
 from tests.http_differential.outcome import Outcome, read_answers
 from tests.http_differential.reference import reference
 from tests.http_differential.rule import agree, judge
+from tests.kit.asynchronous import async_test
 from tests.kit.samples import LONG, rounds
 from tests.kit.servers.internals import is_started
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 
 SEED = int(os.environ.get("HTTP_SEED", "0")) or secrets.randbelow(2**32)
@@ -78,7 +79,7 @@ async def in_the_corpus(layer: Layer, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", CORPUS)
-@runs
+@async_test
 async def test_a_stream_of_the_corpus_cut_at_every_place(name: str, database_folder: Path) -> None:
     """Never more answers than the reference knows requests, in its order; and the same for every cutting."""
     async with layer(database_folder) as ours:
@@ -86,7 +87,7 @@ async def test_a_stream_of_the_corpus_cut_at_every_place(name: str, database_fol
     assert not wrong, "\n".join([*wrong, repr(CORPUS[name])])
 
 
-@runs
+@async_test
 async def test_generated_streams(database_folder: Path) -> None:
     """The same for thousands of streams, made by a grammar with everything wrong that framing can be."""
     print(f"HTTP_SEED={SEED}")  # noqa: T201 - to repeat it
@@ -126,7 +127,7 @@ def listening(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, i
 
 
 @pytest.mark.parametrize("name", CORPUS)
-@runs
+@async_test
 async def test_a_real_socket_tells_the_same(name: str, listening: tuple[str, int], database_folder: Path) -> None:
     """What the recording transport shows is what a client sees: the same answers, and the same end."""
     stream = CORPUS[name] + PROBE
@@ -274,7 +275,7 @@ PLANTED: dict[str, tuple[Callable[[type[Any]], type[Any]], str]] = {  # with the
 
 
 @pytest.mark.parametrize("fault", PLANTED)
-@runs
+@async_test
 async def test_a_planted_fault_is_caught(fault: str, database_folder: Path) -> None:
     """By a stream of the corpus; and in the soak by the generated streams as well."""
     wrap, name = PLANTED[fault]
@@ -288,7 +289,7 @@ async def test_a_planted_fault_is_caught(fault: str, database_folder: Path) -> N
             print(f"{fault}: caught by stream {stream[0]}")  # noqa: T201
 
 
-@runs
+@async_test
 async def test_checks_that_are_left_out_are_missed(database_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of Host, of the version and of the transfer coding, which the parser does not make."""
     monkeypatch.setattr(transport, "_check", lambda *_: None)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.client.moving_accounts import moving  # noqa: F401
-from tests.contract.harness import Server
 from tests.kit.clients import javascript
 from tests.kit.clients.typescript import TypeScriptClientFactory
 from tests.kit.clients.typescript_devices import Nodes, shared_nodes
 from tests.kit.servers.fixtures import named_server, other_server, own_server  # noqa: F401
 from tests.kit.servers.live_server import live_server
+from tests.kit.servers.process import Server
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client
-from tests.contract.harness import Server
 from tests.kit.browsers.authenticator import AUTHENTICATOR
 from tests.kit.browsers.chromium import private_window
 from tests.kit.clients.javascript import run, served
@@ -19,6 +18,7 @@ from tests.kit.documents import URL, fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.people.credentials import unique_email
 from tests.kit.project import ROOT
+from tests.kit.servers.process import Server
 
 BROWSER = ("In a browser", "Passkeys")  # the sections of the page that run in one
 SPLIT = 'console.log("-");\n'

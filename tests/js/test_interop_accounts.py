@@ -10,11 +10,11 @@ import pytest
 
 from strongroom.client import Client, InvalidCredentials, Locked, SecondFactorRequired
 from strongroom.errors import InsufficientScope, InvalidRefreshToken, Unauthorized
-from tests.contract.harness import Server
 from tests.kit.clients.typescript import TypeScriptClientFactory
 from tests.kit.people.authenticator_app import AuthenticatorApp
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.people.soft_key import SoftKey
+from tests.kit.servers.process import Server
 
 NEW = "another horse, another staple"
 LAST = "the last horse, the last staple"

@@ -10,11 +10,11 @@ import pytest
 from strongroom.cli import strength
 from strongroom.client import Client
 from strongroom.items import Item, Login, field
-from tests.contract.harness import Server
 from tests.js.items_program import asked
 from tests.kit.browsers.chromium import private_window
 from tests.kit.clients.javascript import served
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 VECTORS = Path(__file__).parent.parent / "items" / "vectors"
 

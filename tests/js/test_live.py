@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.contract.harness import Server
 from tests.kit.clients.javascript import run_test
+from tests.kit.servers.process import Server
 
 
 def test_an_app_works(server: Server) -> None:

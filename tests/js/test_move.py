@@ -16,9 +16,9 @@ from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.moving_accounts import Change, contents, furnish, lines, spelled, url_of, write
 from tests.client.moving_lies import NOT_KEPT, SEEN_NEWER
 from tests.client.operator import invite
-from tests.contract.harness import Server
 from tests.kit.clients.typescript import TypeScriptClientFactory, camel
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 ROWS = ("vault", "document", "version", "blobVersion")
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.clients.javascript import PACKAGE, package, run
 from tests.kit.people.credentials import unique_email
+from tests.kit.servers.process import Server
 
 FIVE_LINES = """
 import { Client, Invalid } from "@strongroom/client";

@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.contract.harness import Server
 from tests.js.browser_files import assert_not_on_disk
 from tests.kit.browsers.chromium import chromium, private_window
 from tests.kit.clients.javascript import served
 from tests.kit.people.credentials import unique_email
+from tests.kit.servers.process import Server
 
 # The strictest policy that a page can have which shows nothing; the server has the page's origin.
 STRICT = (

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.browsers.authenticator import AUTHENTICATOR
 from tests.kit.browsers.chromium import private_window
 from tests.kit.clients.javascript import served
 from tests.kit.network.ports import free_port
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 BEGIN = """(async () => {
   const it = await import("%(pages)s/browser.page.js");

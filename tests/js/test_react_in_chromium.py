@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from strongroom.client import Client
-from tests.contract.harness import Server
 from tests.js.tab import Tab
 from tests.kit.browsers.chromium import private_window
 from tests.kit.clients.javascript import served
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 
 def _network(*, offline: bool) -> dict[str, Any]:

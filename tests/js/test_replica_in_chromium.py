@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client
-from tests.contract.harness import Server
 from tests.js.browser_files import assert_not_on_disk
 from tests.js.tab import Tab
 from tests.kit.browsers.chromium import Page, chromium, private_window
 from tests.kit.clients.javascript import served
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.samples import SEED, rounds
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 CANARY = "KANARIENVOGEL"

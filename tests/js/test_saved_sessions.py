@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.js.browser_files import assert_not_on_disk
 from tests.kit.browsers.chromium import Page, chromium
 from tests.kit.clients.javascript import run_test, served
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.servers.live_server import live_server
+from tests.kit.servers.process import Server
 
 
 @pytest.fixture(scope="session")

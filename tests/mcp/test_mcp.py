@@ -17,7 +17,7 @@ from strongroom.mcp.policy import Command, Policy
 from strongroom.mcp.tools import Refused, Tools
 from strongroom.mcp.use_log import UseLog
 from strongroom.programs.private_files import FileRefused
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.people.machine import SECRETS, World
 from tests.kit.waiting import until_async
 from tests.mcp.model import Model, model_of
@@ -448,7 +448,7 @@ def test_no_value_went_over_the_wire(model: Model, world: World) -> None:
 # The log
 
 
-@runs
+@async_test
 async def test_what_cannot_be_logged_is_not_done(tmp_path: Path) -> None:
     """A tool whose line cannot be written does nothing."""
     log = UseLog(str(tmp_path / "log"))
@@ -467,7 +467,7 @@ async def test_what_cannot_be_logged_is_not_done(tmp_path: Path) -> None:
     assert "Traceback" not in str(refused.value)
 
 
-@runs
+@async_test
 async def test_a_fault_tells_its_kind_and_no_value(tmp_path: Path) -> None:
     """Neither to the model nor in the log."""
 
@@ -492,7 +492,7 @@ async def _call(tools: Tools, name: str, **arguments: Any) -> str:
         raise Refused(str(problem)) from None
 
 
-@runs
+@async_test
 async def test_a_command_ends_with_its_session(tmp_path: Path) -> None:
     """When the model's program goes away, what runs is killed and waited for; what it has started is killed too."""
     written = tmp_path / "pids"

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from strongroom.server.backup_schedule import backup_name
-from tests.contract.harness import Server
 from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.people import one_time_codes
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import isolated_environment
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 ADA, PASSWORD = "ada@example.com", "correct horse"

@@ -13,10 +13,10 @@ from strongroom import create_server
 from strongroom.server.backup_schedule import BackupFile, backup_name, expired, is_due, list_backups, newest
 from strongroom.server.settings import BackupRetention
 from strongroom.store import open_database
-from tests.conftest import SECRET
-from tests.contract.harness import Server
 from tests.kit.programs.command_line import place_of, strongroom
 from tests.kit.servers.internals import context_of
+from tests.kit.servers.process import Server
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 from tests.kit.wall_clock import now
 

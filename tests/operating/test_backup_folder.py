@@ -15,9 +15,9 @@ import pytest
 from strongroom.server import backup_schedule
 from strongroom.server.settings import resolve
 from strongroom.store import open_database
-from tests.conftest import SECRET
 from tests.kit.programs.command_line import clean_environment, findings, place_of, strongroom
 from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
+from tests.kit.servers.secret import SECRET
 from tests.kit.wall_clock import now
 
 

@@ -14,12 +14,11 @@ from pathlib import Path
 import pyrage
 import pytest
 
-from tests.conftest import Clock
+from tests.kit.clock import Clock
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment, place_of, strongroom
-from tests.kit.servers.populated_database import PAIRS, Rows, copied_rows_of, fill, live_in
+from tests.kit.servers.populated_database import PAIRS, Rows, copied_rows_of, fill, live_in, without_lineage
 from tests.kit.servers.postgres import postgres
-from tests.store.test_restore import without_lineage
 
 KINDS = ["open", "passphrase", "age"]
 

@@ -13,9 +13,9 @@ import pytest
 from strongroom.server.admin import operations
 from strongroom.server.settings import resolve
 from strongroom.store import open_database
-from tests.conftest import SECRET
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment
+from tests.kit.servers.secret import SECRET
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import apsw
 import pytest
 
 from strongroom.store import open_database
-from tests.contract.harness import Server
 from tests.kit.network.ports import free_port
 from tests.kit.programs.command_line import strongroom
+from tests.kit.servers.process import Server
 
 COMMANDS = (
     "serve", "init", "backup", "restore", "doctor", "salvage", "db copy", "db migrate", "db new-epoch", "users list",

@@ -14,7 +14,8 @@ import pytest
 from strongroom import store
 from strongroom.errors import Unavailable
 from strongroom.store.postgres.engine import PostgresDatabase
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.faults.damaged_files import Service
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until
@@ -125,7 +126,7 @@ def _told(service: Service) -> None:
     until(lambda: "Traceback" not in service.server.log(), "no traceback")
 
 
-@runs
+@async_test
 async def test_a_damaged_postgres(clock: Clock) -> None:
     """503 and a line; not ready from then on. The node itself goes on, for PostgreSQL looks after its own pages."""
     db = PostgresDatabase(postgres().fresh(), clock)

@@ -18,15 +18,16 @@ from strongroom.server.backup_schedule import backup_name
 from strongroom.server.destinations.folder import Folder
 from strongroom.server.destinations.protocol import EDGE, CannotSend
 from strongroom.server.settings import BadSetting, resolve
-from tests.conftest import SECRET, Clock, runs
-from tests.contract.harness import Server
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.programs.command_line import strongroom
-from tests.kit.servers.populated_database import copied_rows_of, fill, live_in
+from tests.kit.servers.populated_database import copied_rows_of, fill, live_in, without_lineage
+from tests.kit.servers.process import Server
 from tests.kit.servers.s3_server import client, s3_server
+from tests.kit.servers.secret import SECRET
 from tests.kit.servers.sftp_server import sftp_server
 from tests.kit.waiting import until
 from tests.kit.wall_clock import now
-from tests.store.test_restore import without_lineage
 
 DAY = 86_400_000
 
@@ -321,7 +322,7 @@ def test_an_address_with_a_password_or_of_another_kind_is_refused(text: str) -> 
         resolve({"JWT_SECRET": SECRET, "BACKUP_TO": "/srv"})
 
 
-@runs
+@async_test
 async def test_a_folder_that_cannot_be_used_is_a_sentence(tmp_path: Path) -> None:
     """Not a traceback: the folder went away after it was checked, or a file is in the way."""
     there = tmp_path / "there"

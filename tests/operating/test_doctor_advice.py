@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from strongroom.store import open_database
-from tests.conftest import SECRET
 from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
+from tests.kit.servers.secret import SECRET
 from tests.kit.wall_clock import now
 
 

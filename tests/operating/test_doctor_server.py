@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tests.conftest import SECRET
-from tests.contract.harness import Server
 from tests.kit.programs.command_line import place_of, strongroom
+from tests.kit.servers.process import Server
+from tests.kit.servers.secret import SECRET
 
 
 def finding(done: subprocess.CompletedProcess[str], check: str) -> tuple[str, str]:

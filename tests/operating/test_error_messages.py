@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.programs.command_line import clean_environment, strongroom
+from tests.kit.servers.process import Server
 from tests.kit.servers.server_process import running
 from tests.kit.waiting import until
 

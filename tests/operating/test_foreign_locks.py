@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.store import locks
-from tests.contract.harness import SECRET
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
+from tests.kit.servers.secret import SECRET
 
 COMMANDS = {
     ("serve", "--port", "0"): 2,

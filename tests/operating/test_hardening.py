@@ -16,10 +16,11 @@ import pytest
 from strongroom.cli import archives
 from strongroom.cli.terminal import CommandFailed
 from strongroom.store.sqlite.database_file import DAMAGED_EXIT
-from tests.contract.harness import SECRET, Server
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
 from tests.kit.servers.certificate import certificate
+from tests.kit.servers.process import Server
+from tests.kit.servers.secret import SECRET
 from tests.kit.servers.server_process import running
 from tests.kit.waiting import until
 

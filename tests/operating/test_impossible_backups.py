@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.conftest import SECRET
-from tests.contract.harness import Server
 from tests.kit.programs.command_line import clean_environment, strongroom
+from tests.kit.servers.process import Server
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 
 RECIPIENT = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.server.backup_schedule import backup_name
-from tests.conftest import Clock
+from tests.kit.clock import Clock
 from tests.kit.programs.command_line import strongroom
 from tests.kit.servers.populated_database import live_in
 

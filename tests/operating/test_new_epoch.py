@@ -10,10 +10,10 @@ from pathlib import Path
 
 import asyncpg
 
-from tests.conftest import Clock
-from tests.contract.harness import Server
+from tests.kit.clock import Clock
 from tests.kit.programs.command_line import place_of, strongroom
 from tests.kit.servers.populated_database import Served, copied_rows_of, live_in
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 
@@ -33,8 +33,8 @@ def test_clients_see_another_epoch_and_nothing_else_changes(where: str, clock: C
     assert after == before
 
     async def epoch() -> str:
-        async with Served(where, clock) as house:
-            answer: str = (await house.http.get("/health")).json()["epoch"]
+        async with Served(where, clock) as served:
+            answer: str = (await served.http.get("/health")).json()["epoch"]
             return answer
 
     assert asyncio.run(epoch()) == told["epoch"]

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import SECRET
 from tests.kit.programs.command_line import findings, strongroom
 from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
+from tests.kit.servers.secret import SECRET
 
 pytestmark = as_root
 

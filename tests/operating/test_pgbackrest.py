@@ -15,7 +15,6 @@ from typing import Any, Final
 import httpx2
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.programs.command_line import strongroom
@@ -23,6 +22,7 @@ from tests.kit.programs.debian_programs import PACKAGES, environment, find
 from tests.kit.programs.other_user import NOBODY, public_folder
 from tests.kit.requirements import needs
 from tests.kit.samples import rounds
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 PROGRAMS: Final = [

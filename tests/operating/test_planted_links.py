@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.store import migrations
-from tests.contract.harness import SECRET
 from tests.kit.programs.command_line import clean_environment, strongroom
 from tests.kit.programs.other_user import NOBODY, as_root, as_user, public_folder
+from tests.kit.servers.secret import SECRET
 
 # Runs a command; as soon as it has made the file whose name ends so, a link takes its place, as in a lost race.
 SWAPPED = """

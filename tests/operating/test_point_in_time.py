@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.programs.command_line import strongroom
 from tests.kit.servers.postgres import postgres
 from tests.kit.servers.postgres_replication import Node
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 

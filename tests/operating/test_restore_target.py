@@ -10,7 +10,7 @@ import pytest
 from strongroom.cli import main
 from strongroom.server.admin import operations
 from strongroom.store import open_database
-from tests.conftest import Clock
+from tests.kit.clock import Clock
 from tests.kit.programs.command_line import place_of, strongroom
 from tests.kit.servers.populated_database import copied_rows_of, live_in
 from tests.kit.servers.postgres import postgres

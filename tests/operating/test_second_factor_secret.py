@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.contract.harness import Server
-from tests.contract.people import PASSWORD, Person
+from tests.kit.people.api_user import PASSWORD, ApiUser
 from tests.kit.people.one_time_codes import code
 from tests.kit.programs.command_line import place_of
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 OLD, NEW, LATER = (f"the {name} secret, of 32 bytes or more" for name in ("old", "new", "later"))
@@ -32,7 +32,7 @@ class Service(Server):
         (self.home / "JWT_SECRET").write_text(secret)
         (self.home / "SECOND_FACTOR_SECRET_PREVIOUS").write_text(previous)
 
-    def finished(self, person: Person, secret: str) -> Any:
+    def finished(self, person: ApiUser, secret: str) -> Any:
         """The response to a login with the code that comes after the one of the enrolment."""
         http, login = self.connect(), {"email": person.email, "password": PASSWORD}
         ticket = http.post("/auth/email/login", json=login).json()["error"]["details"]["ticket"]
@@ -51,7 +51,7 @@ def service(tmp_path: Path, where: str) -> Iterator[Service]:
 def test_a_secret_changes_is_lost_and_is_found_again(service: Service) -> None:
     """After SIGHUP what the old one encrypted is under the new one. Without a previous one, log and response tell."""
     service.put(OLD)
-    person = Person.register(service.start())
+    person = ApiUser.register(service.start())
     secret = person.http.post("/auth/second-factor/totp", json={"currentPassword": PASSWORD}).json()["secret"]
     first = {"code": code(secret, int(person.http.get("/health").json()["timestamp"]))}
     assert person.http.post("/auth/second-factor/totp/confirm", json=first).status_code == 201

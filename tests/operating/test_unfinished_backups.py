@@ -11,10 +11,11 @@ import msgspec
 
 from strongroom.cli import archives
 from strongroom.store import locks
-from tests.conftest import SECRET, Clock
+from tests.kit.clock import Clock
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment, strongroom
 from tests.kit.servers.populated_database import fill, live_in
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 
 

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import runs
-from tests.contract.harness import Server, fresh_address
+from tests.kit.asynchronous import async_test
 from tests.kit.programs.debian_programs import find
 from tests.kit.requirements import needs
 from tests.kit.samples import rounds
+from tests.kit.servers.process import Server, fresh_address
 from tests.proxies.clients import ENOUGH, PASSWORD, Account, Attacker, Honest, Tally, Wire, let_go, open_account
 from tests.proxies.processes import HOST, PROXIES, running, settings
 from tests.proxies.smuggling import BURST, Tricks
@@ -80,7 +80,7 @@ def shown(name: str, tally: Tally) -> None:
     assert tally.attacks.total() > 0
 
 
-@runs
+@async_test
 async def test_nobody_gets_the_answer_of_another(proxied: tuple[str, int, Stage]) -> None:
     """Every answer is the client's own, none is late or lost, whatever an attacker sends beside."""
     name, port, stage = proxied
@@ -92,7 +92,7 @@ async def test_nobody_gets_the_answer_of_another(proxied: tuple[str, int, Stage]
     shown(name, tally)
 
 
-@runs
+@async_test
 async def test_a_body_that_was_refused_and_never_sent_disturbs_nobody(proxied: tuple[str, int, Stage]) -> None:
     """Bursts of requests that expect a 100 Continue and are refused, and after each the honest clients all at once."""
     name, port, stage = proxied
@@ -107,7 +107,7 @@ async def test_a_body_that_was_refused_and_never_sent_disturbs_nobody(proxied: t
     shown(name, tally)
 
 
-@runs
+@async_test
 async def test_events_and_long_polls_pass_through(proxied: tuple[str, int, Stage]) -> None:
     """A change is told on a stream and ends a long poll as it happens; neither is cut off while nothing happens."""
     name, port, stage = proxied
@@ -144,7 +144,7 @@ async def test_events_and_long_polls_pass_through(proxied: tuple[str, int, Stage
     print(f"{name}: an event after {1000 * streamed:.0f} ms, a poll after {1000 * polled:.0f} ms")  # noqa: T201
 
 
-@runs
+@async_test
 async def test_the_address_of_a_client_is_told_by_the_proxy(proxied: tuple[str, int, Stage]) -> None:
     """Whatever the client writes into X-Forwarded-For."""
     _, port, stage = proxied

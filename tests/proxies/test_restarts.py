@@ -15,11 +15,11 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.contract.harness import launch
 from tests.kit.documents import fences, sections, text_of
 from tests.kit.network.ports import free_port
 from tests.kit.requirements import needed
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import launch
 from tests.kit.waiting import until
 from tests.proxies.processes import HOST, settings, started
 

@@ -51,7 +51,7 @@ async def ask(
 ) -> Answer:
     """Send one request. The request id is always the same, so that answers can be compared to the byte."""
     raw = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
-    sent = [(b"host", b"house"), (b"x-request-id", b"compared"), (b"user-agent", agent.encode())]
+    sent = [(b"host", b"server"), (b"x-request-id", b"compared"), (b"user-agent", agent.encode())]
     sent += [(name.encode(), value.encode("latin-1")) for name, value in headers]
     if bearer is not None:
         sent.append((b"authorization", b"Bearer " + bearer.encode("utf-8", "surrogatepass")))
@@ -70,7 +70,7 @@ async def ask(
         "root_path": "",
         "headers": sent,
         "client": (address or fresh_address(), 5),
-        "server": ("house", 80),
+        "server": ("server", 80),
     }
     incoming = iter([{"type": "http.request", "body": raw, "more_body": False}])
     status, answered, chunks = 0, (), []

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from strongroom import create_server
-from tests.conftest import SECRET, Clock
+from tests.kit.clock import Clock
+from tests.kit.servers.secret import SECRET
 from tests.security.fixtures import Stage
 
 Nodes = Callable[..., AbstractAsyncContextManager[list[Stage]]]

@@ -12,8 +12,8 @@ from strongroom.model import StoredPasskey
 from strongroom.rules import MINUTE
 from strongroom.store import Tx
 from strongroom.store.statement import Sql
-from tests.conftest import Clock
 from tests.contract.jwt import claims
+from tests.kit.clock import Clock
 from tests.kit.people.keyrings import keyring
 from tests.kit.people.one_time_codes import code
 from tests.kit.servers.internals import database_of

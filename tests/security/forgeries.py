@@ -13,8 +13,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from tests.contract.harness import SECRET
 from tests.contract.jwt import HEADER, claims, resigned, seal, signed, spell, stripped, unspell
+from tests.kit.servers.secret import SECRET
 
 Forged = Iterator[tuple[str, str]]
 CLAIMS = ("iss", "sub", "sid", "jti", "iat", "exp", "typ")

@@ -13,9 +13,10 @@ from strongroom import create_server
 from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.request import Endpoint
-from tests.conftest import SECRET, Clock
+from tests.kit.clock import Clock
 from tests.kit.people.passkeys import ORIGIN
 from tests.kit.samples import some
+from tests.kit.servers.secret import SECRET
 from tests.security.asgi_request import Answer, ask
 from tests.security.fixtures import Account, Stage
 from tests.security.table import (

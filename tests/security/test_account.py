@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from pathlib import Path
 from typing import Any
 
 import apsw
@@ -14,9 +13,10 @@ from strongroom.actions import accounts, admin, sessions
 from strongroom.actions.retention import Sweep
 from strongroom.model import EventType, Origin
 from strongroom.rules import DAY, MAX_DEVICE_NAME, MINUTE, REUSE_GRACE, SESSIONS_PER_ACCOUNT
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.people.invitations import invite
 from tests.kit.people.one_time_codes import code, wrong_code
+from tests.kit.servers.database_files import raw_bytes
 from tests.kit.servers.internals import context_of, database_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
@@ -37,7 +37,7 @@ async def opened(stage: Stage, account: Account) -> Account:
     return Account(account.name, account.email, account.agent, signed_in)
 
 
-@runs
+@async_test
 async def test_of_a_hundred_and_one_sessions_the_oldest_unused_ends(nodes: Nodes) -> None:
     """The first was used a moment ago and stays; the second, unused since, goes."""
     async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
@@ -61,7 +61,7 @@ async def test_of_a_hundred_and_one_sessions_the_oldest_unused_ends(nodes: Nodes
         assert (await stage.send("GET", "/auth/me", first.access)).status == 200
 
 
-@runs
+@async_test
 async def test_a_session_tells_where_it_was_used(nodes: Nodes) -> None:
     """Address and user agent of its last use, to the minute."""
     async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
@@ -83,7 +83,7 @@ async def test_a_session_tells_where_it_was_used(nodes: Nodes) -> None:
         assert await seen("192.0.2.3") == {**expected, "address": "192.0.2.3", "userAgent": "second"}
 
 
-@runs
+@async_test
 async def test_a_session_has_the_name_that_its_client_gave(nodes: Nodes) -> None:
     """At registration and at each login; a session without one has none, and what is no name is refused."""
     async with nodes() as (stage,):
@@ -99,7 +99,7 @@ async def test_a_session_has_the_name_that_its_client_gave(nodes: Nodes) -> None
         assert {one["deviceName"] for one in listed} == {None, "Ann's \N{MOBILE PHONE}", "x" * MAX_DEVICE_NAME}
 
 
-@runs
+@async_test
 async def test_the_log_tells_every_kind_of_event(nodes: Nodes) -> None:
     """With time, address and user agent, newest first, in pages, and only the owner's own."""
     async with nodes({"jwt_access_expiry": "100d", "jwt_refresh_expiry": "100d"}) as (stage,):
@@ -187,12 +187,7 @@ async def contents(where: str) -> dict[str, str]:
         await wire.close()
 
 
-def raw_bytes(where: str) -> bytes:
-    """All bytes of all files of a SQLite database, its log included."""
-    return b"".join(path.read_bytes() for path in Path(where).parent.iterdir() if path.is_file())
-
-
-@runs
+@async_test
 async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: str) -> None:
     """No row in any table; in the files of SQLite not one of its canaries, small or large, current or replaced."""
     async with nodes() as (stage,):
@@ -258,7 +253,7 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
             assert [trace for trace in traces if trace.encode() in raw] == []
 
 
-@runs
+@async_test
 async def test_leaving_needs_the_password(nodes: Nodes) -> None:
     """A stolen token is not enough, and a wrong password changes nothing."""
     async with nodes() as (stage,):

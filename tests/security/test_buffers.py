@@ -3,98 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
-import re
 import select
 import socket
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import httpx2
 import pytest
 
 from tests.kit.network.raw_http import connected, request, responses, until_closed
-from tests.kit.programs import processes
-from tests.kit.servers.memory import resident
 from tests.kit.waiting import until
+from tests.security.measured_server import MIB, SMALL, MeasuredServer, measured_server
 
-MIB = 1024 * 1024
 DOCUMENT = 4 * MIB
-FIGURES = "a-token-for-the-figures"
-SMALL = 4_096  # the receive buffer of a client that takes next to nothing
-
-
-class Served(NamedTuple):
-    """A server in a process of its own, with an account."""
-
-    pid: int
-    port: int
-    token: str
-    http: httpx2.Client
-    stack: ExitStack
-
-    def registered(self, email: str) -> tuple[httpx2.Client, str]:
-        """A client of another account, and its token."""
-        return _registered(self.port, email, self.stack)
-
-    @property
-    def memory(self) -> int:
-        return resident(self.pid, "VmRSS")
-
-    def figure(self, name: str) -> float:
-        """A figure of the server's own metrics."""
-        text = self.http.get("/metrics", headers={"authorization": f"Bearer {FIGURES}"}).text
-        return sum(float(value) for value in re.findall(rf"^{name}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE))
-
-    def answered(self, route: str) -> float:
-        """How many requests of this route have been answered."""
-        text = self.http.get("/metrics", headers={"authorization": f"Bearer {FIGURES}"}).text
-        pattern = rf'^strongroom_requests_total{{[^}}]*route="{re.escape(route)}"[^}}]*}} (\S+)$'
-        return sum(map(float, re.findall(pattern, text, re.MULTILINE)))
-
-
-@contextmanager
-def served(folder: Path, start: Callable[..., Any] = processes.Popen, **settings: str) -> Iterator[Served]:
-    """Run a server with these settings; `subprocess.Popen` starts it from nothing."""
-    environment = {
-        **os.environ,
-        "JWT_SECRET": "x" * 32,
-        "JWT_ACCESS_EXPIRY": "1d",  # on a busy machine, a test takes longer than a token is valid
-        "DB_PATH": str(folder / "vault.db"),
-        "PORT": "0",
-        "METRICS_TOKEN": FIGURES,
-        "LOG_LEVEL": "warning",
-        **settings,
-    }
-    command = [sys.executable, "-m", "strongroom", "serve"]
-    with (
-        (folder / "log").open("wb") as log,
-        start(command, env=environment, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True) as server,
-        ExitStack() as stack,
-    ):
-        stack.callback(server.kill)
-        assert server.stdout is not None
-        port = int(re.findall(r"http://\S+:(\d+)", server.stdout.readline())[0])
-        http, token = _registered(port, "a@b.c", stack)
-        yield Served(server.pid, port, token, http, stack)
-
-
-def _registered(port: int, email: str, stack: ExitStack) -> tuple[httpx2.Client, str]:
-    http = stack.enter_context(httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=60))
-    made = http.post("/auth/email/register", json={"email": email, "password": "correct horse"}).json()
-    http.headers["authorization"] = f"Bearer {made['accessToken']}"
-    return http, made["accessToken"]
 
 
 @pytest.fixture
-def large_document() -> Callable[[Served], str]:
+def large_document() -> Callable[[MeasuredServer], str]:
     """Stores a document of 4 MiB; its path."""
 
-    def store(server: Served) -> str:
+    def store(server: MeasuredServer) -> str:
         vault = server.http.post("/vault", json={"name": "v"}).json()["uid"]
         body = {"collection": "c", "data": "A" * DOCUMENT}
         made = server.http.post(f"/vaults/{vault}/documents", json=body).json()
@@ -107,10 +36,10 @@ ROUTE = "/vaults/{vaultUid}/documents/{uid}"
 
 
 def test_no_request_is_begun_while_its_client_takes_no_answers(
-    tmp_path: Path, large_document: Callable[[Served], str]
+    tmp_path: Path, large_document: Callable[[MeasuredServer], str]
 ) -> None:
     """99 KB of pipelined GETs of a large document: one answer is kept in memory, and the rest come when it is taken."""
-    with served(tmp_path) as server, connected(server.port, receive_buffer=SMALL) as wire:
+    with measured_server(tmp_path) as server, connected(server.port, receive_buffer=SMALL) as wire:
         path = large_document(server)
         server.http.get(path)
         before, memory = server.answered(ROUTE), server.memory
@@ -127,9 +56,11 @@ def test_no_request_is_begun_while_its_client_takes_no_answers(
             taken += len(wire.recv(MIB))
 
 
-def test_requests_sent_one_by_one_wait_likewise(tmp_path: Path, large_document: Callable[[Served], str]) -> None:
+def test_requests_sent_one_by_one_wait_likewise(
+    tmp_path: Path, large_document: Callable[[MeasuredServer], str]
+) -> None:
     """The same where each request is sent by itself, and without an account, for a page that anybody may read."""
-    with served(tmp_path) as server:
+    with measured_server(tmp_path) as server:
         path = large_document(server)
         for asked, route in ((request("GET", path, token=server.token), ROUTE), (request("GET", "/docs"), "/docs")):
             before = server.answered(route)
@@ -146,10 +77,10 @@ def test_requests_sent_one_by_one_wait_likewise(tmp_path: Path, large_document: 
 
 
 def test_unread_answers_of_many_connections_fit_a_budget(
-    tmp_path: Path, large_document: Callable[[Served], str]
+    tmp_path: Path, large_document: Callable[[MeasuredServer], str]
 ) -> None:
     """Sixty connections that take nothing of 4 MiB each: those who hold the most are cut, others are served."""
-    with served(tmp_path, BUFFER_BYTES=str(32 * MIB)) as server, ExitStack() as stack:
+    with measured_server(tmp_path, BUFFER_BYTES=str(32 * MIB)) as server, ExitStack() as stack:
         path = large_document(server)
         server.http.get(path)
         memory = server.memory
@@ -186,7 +117,7 @@ LOGIN = ("POST", "/auth/email/login", "Content-Type: application/json")
 @pytest.mark.parametrize("path", ["/auth/email/login", "/auth/email/prelogin", "/auth/refresh"])
 def test_little_is_read_of_callers_without_a_token(tmp_path: Path, path: str, *, chunked: bool) -> None:
     """More than 64 KiB: 413, before it is read."""
-    with served(tmp_path) as server, connected(server.port) as wire:
+    with measured_server(tmp_path) as server, connected(server.port) as wire:
         head = request("POST", path, "Content-Type: application/json", "Connection: close")[:-2]
         if chunked:
             with suppress(BrokenPipeError, ConnectionResetError):
@@ -201,7 +132,7 @@ def test_little_is_read_of_callers_without_a_token(tmp_path: Path, path: str, *,
 
 def test_a_registration_may_carry_a_keyring(tmp_path: Path) -> None:
     """The largest keyring passes, and more than 512 KiB do not."""
-    with served(tmp_path) as server:
+    with measured_server(tmp_path) as server:
         body: dict[str, Any] = {"email": "k@b.c", "password": "correct horse", "kdf": {"salt": "AAAA"}}
         made = server.http.post("/auth/email/register", json={**body, "keyring": "A" * 262_144})
         assert made.status_code == 201, made.text
@@ -210,7 +141,7 @@ def test_a_registration_may_carry_a_keyring(tmp_path: Path) -> None:
 
 def test_unfinished_bodies_of_strangers_fit_a_budget_and_keep_nobody_out(tmp_path: Path) -> None:
     """400 half registrations of 300 KB: some are refused, memory is bounded, and a login in two pieces passes."""
-    with served(tmp_path) as server, ExitStack() as stack:
+    with measured_server(tmp_path) as server, ExitStack() as stack:
         memory = server.memory
         head = request("POST", "/auth/email/register", "Content-Type: application/json", "Content-Length: 500000")
         wires = [stack.enter_context(connected(server.port)) for _ in range(400)]
@@ -232,7 +163,7 @@ def test_unfinished_bodies_of_strangers_fit_a_budget_and_keep_nobody_out(tmp_pat
 
 def test_unfinished_bodies_of_an_account_fit_the_budget(tmp_path: Path) -> None:
     """Thirty half documents of 5 MiB against 32 MiB of buffers: another account's document is taken at once."""
-    with served(tmp_path, BUFFER_BYTES=str(32 * MIB)) as server, ExitStack() as stack:
+    with measured_server(tmp_path, BUFFER_BYTES=str(32 * MIB)) as server, ExitStack() as stack:
         vault = server.http.post("/vault", json={"name": "v"}).json()["uid"]
         memory = server.memory
         head = request(

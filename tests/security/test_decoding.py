@@ -11,8 +11,9 @@ import pytest
 from strongroom import wire
 from strongroom.errors import Invalid
 from strongroom.wire import export_lines
-from tests.conftest import Open, runs
+from tests.kit.asynchronous import async_test
 from tests.kit.samples import LONG, some
+from tests.kit.servers.in_process import OpenServer
 from tests.security import hostile_bodies
 
 MIB = 1024 * 1024
@@ -105,11 +106,11 @@ def test_no_line_of_an_import_takes_long(piece: str) -> None:
 
 
 @on_one_engine
-@runs
-async def test_a_batch_is_refused_by_its_length_before_its_items(house: Open) -> None:
+@async_test
+async def test_a_batch_is_refused_by_its_length_before_its_items(open_server: OpenServer) -> None:
     """350,000 bad operations once kept the server for minutes, and the answer had 132 MB."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         path = f"/vaults/{(await person.vault())['uid']}/batch"
         headers = {"content-type": "application/json"}
         for item, number in ((b'{"op":"create"}', 20_000), (b'{"op":"create"}', 350_000), (b"{}", 1_900_000)):
@@ -123,11 +124,11 @@ async def test_a_batch_is_refused_by_its_length_before_its_items(house: Open) ->
 
 
 @on_one_engine
-@runs
-async def test_at_most_a_hundred_faults_are_explained(house: Open) -> None:
+@async_test
+async def test_at_most_a_hundred_faults_are_explained(open_server: OpenServer) -> None:
     """The answer tells the first hundred, and that there are more."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         path = f"/vaults/{(await person.vault())['uid']}/batch"
         for bad, more in ((50, False), (51, True), (1_000, True)):
             refused = await person("POST", path, {"operations": [{"op": "create"}] * bad})
@@ -140,11 +141,11 @@ async def test_at_most_a_hundred_faults_are_explained(house: Open) -> None:
 
 
 @on_one_engine
-@runs
-async def test_lists_of_a_key_are_refused_by_their_length(house: Open) -> None:
+@async_test
+async def test_lists_of_a_key_are_refused_by_their_length(open_server: OpenServer) -> None:
     """A million and a half collections once took seconds."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         for field in ("collections", "vaultUids", "permissions"):
             body = b'{"name":"k","%s":[%s]}' % (field.encode(), b",".join([b'"c"'] * 1_500_000))
             refused = await person("POST", "/auth/api-keys", content=body, headers={"content-type": "application/json"})

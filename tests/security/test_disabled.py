@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from strongroom.actions import admin
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.servers.internals import context_of, database_of
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
@@ -30,7 +30,7 @@ async def knocks(stage: Stage, account: Account, key: str) -> list[tuple[int, st
 OPEN = [(200, ""), (400, "validation_error"), (200, ""), (200, ""), (200, ""), (200, ""), (200, "")]
 
 
-@runs
+@async_test
 async def test_a_shut_account_is_out_on_both_nodes_and_comes_back_whole(nodes: Nodes) -> None:
     """Sessions, keys and refresh tokens are refused on the next request; enabled, all of them are good again."""
     async with nodes({}, {}) as (one, two):
@@ -54,7 +54,7 @@ async def test_a_shut_account_is_out_on_both_nodes_and_comes_back_whole(nodes: N
         assert told == [("enabled", "operator"), ("disabled", "operator")]
 
 
-@runs
+@async_test
 async def test_only_who_has_the_password_learns_that_it_is_shut(nodes: Nodes) -> None:
     """A wrong password gets the answer that a stranger's email gets, and counts as much."""
     async with nodes({}, {}) as (one, _):
@@ -75,7 +75,7 @@ async def test_only_who_has_the_password_learns_that_it_is_shut(nodes: Nodes) ->
         assert (await login(ann.email, PASSWORD)).status == 429
 
 
-@runs
+@async_test
 async def test_a_refused_refresh_of_a_shut_account_costs_nothing(nodes: Nodes) -> None:
     """The token is as good as before, and no failure is counted against the address."""
     async with nodes({}, {}) as (one, _):
@@ -88,7 +88,7 @@ async def test_a_refused_refresh_of_a_shut_account_costs_nothing(nodes: Nodes) -
         assert (await one.send("POST", "/auth/refresh", None, {"refreshToken": ann.refresh})).status == 200
 
 
-@runs
+@async_test
 async def test_a_login_cannot_outrun_the_shutting(nodes: Nodes) -> None:
     """The account is shut between the check of the password and the session: no session is opened."""
     async with nodes({}, {}) as (one, two):

@@ -17,11 +17,11 @@ import pytest
 
 import tests.kit.servers.loop_watchdog
 from strongroom import wire
-from tests.contract.harness import ENGINES, Server
-from tests.contract.people import Person
+from tests.kit.people.api_user import ApiUser
 from tests.kit.samples import rounds
 from tests.kit.servers.loop_watchdog import MILLISECOND
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import ENGINES, Server
 from tests.security import hostile_bodies
 from tests.security.mutator import Mutator
 
@@ -97,8 +97,8 @@ def server(watched: Callable[[str], Watched], request: pytest.FixtureRequest) ->
 
 
 @pytest.fixture
-def person(server: Watched) -> Person:
-    return Person.register(server)
+def person(server: Watched) -> ApiUser:
+    return ApiUser.register(server)
 
 
 def test_a_planted_fault_is_caught(tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_a_planted_fault_is_caught(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [200, 6_000])
-def test_batches(server: Watched, person: Person, size: int) -> None:
+def test_batches(server: Watched, person: ApiUser, size: int) -> None:
     """A thousand operations of each kind, small ones and as large as fit into a body; and one that is refused."""
     path = f"/vaults/{person.vault()['uid']}/batch"
     data = "QUJD" * (size // 4)
@@ -135,7 +135,7 @@ def test_batches(server: Watched, person: Person, size: int) -> None:
     server.holds(all_kinds)
 
 
-def test_many_who_write_at_once(server: Watched, person: Person) -> None:
+def test_many_who_write_at_once(server: Watched, person: ApiUser) -> None:
     """They share a transaction, and the loop is shared all the same."""
     path = f"/vaults/{person.vault()['uid']}/documents"
 
@@ -149,7 +149,7 @@ def test_many_who_write_at_once(server: Watched, person: Person) -> None:
     server.holds(crowd)
 
 
-def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
+def test_lists_imports_and_exports(server: Watched, person: ApiUser) -> None:
     """As many rows as there are, in and out."""
     vault = person.vault(data="x" * MIB, salt="")
     for _ in range(rounds(10, 100)):
@@ -163,7 +163,7 @@ def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
     server.holds(lambda: files.append(person.http.get("/auth/export").content))
 
     def bring() -> None:
-        other = Person.register(server)
+        other = ApiUser.register(server)
         answer = other.http.post("/auth/import", content=files[-1], headers={"content-type": "application/x-ndjson"})
         assert answer.status_code == 200, answer.text
         assert other.http.delete(f"/vault/{vault['uid']}").status_code == 200
@@ -171,7 +171,7 @@ def test_lists_imports_and_exports(server: Watched, person: Person) -> None:
     server.holds(bring)
 
 
-def test_large_bodies(server: Watched, person: Person) -> None:
+def test_large_bodies(server: Watched, person: ApiUser) -> None:
     """Good ones of the largest size: a document, a blob of escapes, a keyring; and the same with a fault in them."""
     path = f"/vaults/{person.vault()['uid']}/documents"
     document = json.dumps({"collection": "c", "data": "QUJD" * (MIB + MIB // 4)}).encode()
@@ -190,7 +190,7 @@ def test_large_bodies(server: Watched, person: Person) -> None:
         server.holds(blob)
 
 
-def test_hostile_bodies(server: Watched, person: Person) -> None:
+def test_hostile_bodies(server: Watched, person: ApiUser) -> None:
     """Bodies of the largest size that are made to be costly: within the time that is promised for them."""
     vault = person.vault()
     batch, document = f"/vaults/{vault['uid']}/batch", f"/vaults/{vault['uid']}/documents"
@@ -219,7 +219,7 @@ def test_hostile_bodies(server: Watched, person: Person) -> None:
         server.holds(send, 2 * LONGEST)  # a body of the largest size whose every byte is a key; decoded in steps
 
 
-def test_heads(server: Watched, person: Person) -> None:
+def test_heads(server: Watched, person: ApiUser) -> None:
     """Heads of the largest size: long lists in headers, queries and paths, and tokens that are none."""
     vault = person.vault()
     path = f"/vaults/{vault['uid']}/documents"
@@ -255,7 +255,7 @@ def test_heads(server: Watched, person: Person) -> None:
     for method, target, headers in heads:
 
         def send(method: str = method, target: str = target, headers: dict[str, str] = headers) -> None:
-            given = {"host": "house", "authorization": f"Bearer {person.access}", "content-length": "0"} | headers
+            given = {"host": "server", "authorization": f"Bearer {person.access}", "content-length": "0"} | headers
             head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
             with socket.create_connection(("127.0.0.1", server.port), timeout=20) as wire:
                 wire.sendall(f"{method} {target} HTTP/1.1\r\n{head}connection: close\r\n\r\n".encode())
@@ -265,7 +265,7 @@ def test_heads(server: Watched, person: Person) -> None:
         server.holds(send)
 
 
-def test_nonsense(server: Watched, person: Person) -> None:
+def test_nonsense(server: Watched, person: ApiUser) -> None:
     """Requests that are almost right."""
     mutator = Mutator(7)
     vault = person.vault(data="x", salt="")

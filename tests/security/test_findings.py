@@ -14,18 +14,20 @@ import pytest
 
 from strongroom import store
 from strongroom.store.sqlite.engine import SqliteDatabase
-from tests.conftest import Clock, Open, runs
-from tests.contract.harness import Server
-from tests.faults.test_kill import settle_in
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
+from tests.kit.people.settled import settle_in
+from tests.kit.servers.in_process import OpenServer
+from tests.kit.servers.process import Server
 
 
-@runs
-async def test_no_content_type_costs_more_than_it_is_long(house: Open) -> None:
+@async_test
+async def test_no_content_type_costs_more_than_it_is_long(open_server: OpenServer) -> None:
     """A pattern once took minutes for seventy characters, and everybody waited."""
-    async with house() as h:
+    async with open_server() as server:
         before = time.process_time()
         for tail in (" ; " * 2_000 + "x", ";" * 20_000, "; charset" * 3_000):
-            answer = await h.http.post(
+            answer = await server.http.post(
                 "/auth/email/login", content=b"{}", headers={"content-type": "application/json" + tail}
             )
             assert answer.status_code in {400, 415}
@@ -33,24 +35,24 @@ async def test_no_content_type_costs_more_than_it_is_long(house: Open) -> None:
 
 
 @pytest.mark.parametrize("good", ["", "; charset=utf-8", ' ;charset="UTF-8" ', ";", "; charset = utf8;"])
-@runs
-async def test_json_may_name_its_charset(house: Open, good: str) -> None:
+@async_test
+async def test_json_may_name_its_charset(open_server: OpenServer, good: str) -> None:
     """In all the ways in which clients write it."""
-    async with house() as h:
+    async with open_server() as server:
         headers = {"content-type": "Application/JSON" + good}
-        assert (await h.http.post("/auth/refresh", content=b"{}", headers=headers)).status_code == 400
+        assert (await server.http.post("/auth/refresh", content=b"{}", headers=headers)).status_code == 400
 
 
-@runs
-async def test_a_list_that_is_broken_off_leaves_no_old_moment_behind(house: Open, where: str) -> None:
+@async_test
+async def test_a_list_that_is_broken_off_leaves_no_old_moment_behind(open_server: OpenServer, where: str) -> None:
     """The next list shows what was written since."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         path = f"/vaults/{vault['uid']}/documents"
         for _ in range(6):
             await person.document(vault, data="A" * 100_000)
-        app = h.http._transport.app
+        app: Any = server.app
         for _ in range(3):
             await _hang_up(app, path, person.access)
             made = await person.document(vault)
@@ -83,38 +85,38 @@ async def _hang_up(app: Any, path: str, token: str) -> None:
     await app(scope, receive, send)
 
 
-@runs
-async def test_vaults_of_wide_characters_are_all_listed(house: Open) -> None:
+@async_test
+async def test_vaults_of_wide_characters_are_all_listed(open_server: OpenServer) -> None:
     """A page is cut by bytes, so what was left must be told by bytes too."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         for _ in range(5):
             await person.vault(data="€" * 60_000, salt="")
         assert len((await person("GET", "/vault")).json()["vaults"]) == 5
 
 
-@runs
+@async_test
 async def test_a_right_password_in_a_burst_is_one_guess_among_many(
-    house: Open, where: str, monkeypatch: pytest.MonkeyPatch
+    open_server: OpenServer, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Many accounts at once from one address: once the address is used up, no guess is told to be right."""
     monkeypatch.setattr(
         "strongroom.store.postgres.engine.WAIT_SECONDS", 60.0
     )  # however busy the machine is, all are answered
-    async with house() as h:
-        person = await h.person()
-        guesses = [h.login(f"nobody{n}@example.com", "wrong password") for n in range(110)]
-        answers = await asyncio.gather(*guesses, h.login(person.email))
+    async with open_server() as server:
+        person = await server.person()
+        guesses = [server.login(f"nobody{n}@example.com", "wrong password") for n in range(110)]
+        answers = await asyncio.gather(*guesses, server.login(person.email))
         assert sum(answer.status_code == 401 for answer in answers) == 100
         if "://" not in where:  # where the last to come is the last to be checked
             assert answers[-1].status_code == 429
 
 
-@runs
-async def test_a_key_that_may_not_read_is_not_shown_what_is_stored(house: Open) -> None:
+@async_test
+async def test_a_key_that_may_not_read_is_not_shown_what_is_stored(open_server: OpenServer) -> None:
     """Not in the answer to a rename, nor in that to a delete."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault(data="sealed", salt="c2FsdA==")
         document = await person.document(vault, data="QUJD", hmac="h")
         key = await person.key(permissions=["write", "delete"])
@@ -125,12 +127,12 @@ async def test_a_key_that_may_not_read_is_not_shown_what_is_stored(house: Open) 
         assert (gone.json()["data"], gone.json()["hmac"]) == ("", None)
 
 
-@runs
-async def test_a_request_that_outlives_its_account_is_refused(house: Open) -> None:
+@async_test
+async def test_a_request_that_outlives_its_account_is_refused(open_server: OpenServer) -> None:
     """Its rows are gone: that is no fault of ours."""
-    async with house() as h:
-        person = await h.person()
-        app = h.http._transport.app
+    async with open_server() as server:
+        person = await server.person()
+        app: Any = server.app
         body = b'{"name": "late"}'
         started, go_on = asyncio.Event(), asyncio.Event()
         sent: list[dict[str, Any]] = []
@@ -164,7 +166,7 @@ async def test_a_request_that_outlives_its_account_is_refused(house: Open) -> No
         assert sent[0]["status"] == 401
 
 
-@runs
+@async_test
 async def test_a_full_disk_while_the_log_is_folded_stops_nobody(tmp_path: Path, clock: Clock) -> None:
     """The writer goes on, and the next fold is another chance."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)

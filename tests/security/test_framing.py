@@ -11,8 +11,8 @@ import httpx2
 import pytest
 
 import strongroom
-from tests.conftest import SECRET
 from tests.kit.network.raw_http import Response, connected, listening, request, responses, rest, until_closed
+from tests.kit.servers.secret import SECRET
 
 
 class Target(NamedTuple):

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server, fresh_address
-from tests.contract.people import Person
 from tests.faults.concurrent_clients import SHORT_ANSWER
+from tests.kit.people.api_user import ApiUser
 from tests.kit.programs import processes
 from tests.kit.samples import rounds
 from tests.kit.servers.memory import resident
+from tests.kit.servers.process import Server, fresh_address
 from tests.security.mutator import Mutator, Request
 
 COUNT = rounds(300, 20_000)
@@ -44,7 +44,7 @@ def answered(wire: http.client.HTTPConnection, request: Request) -> tuple[int, b
 
 def furnished(server: Server, mutator: Mutator) -> None:
     """Let the mutator know somebody, and things that exist."""
-    person = Person.register(server)
+    person = ApiUser.register(server)
     vault = person.vault(data="x", salt="")
     documents = [person.document(vault) for _ in range(3)]
     keys = [person.key(), person.key(permissions=["read"]), person.key(collections=["notes"])]
@@ -102,7 +102,7 @@ def test_schemathesis_finds_no_fault(tmp_path: Path) -> None:
     """The description is true enough for a stranger's tool, and no request that follows from it upsets the server."""
     server = Server(tmp_path)
     try:
-        person = Person.register(server.start())
+        person = ApiUser.register(server.start())
         command = [TOOL, "run", f"http://127.0.0.1:{server.port}/openapi.json"]
         command += ["--checks", "not_a_server_error", "--max-examples", "200", "--exclude-path", "/auth/logout"]
         command += ["--exclude-path-regex", "/events$"]  # a stream has no end of its own

@@ -22,9 +22,12 @@ from strongroom.actions import admin
 from strongroom.errors import Refusal
 from strongroom.server import snapshot_slots, snapshots
 from strongroom.store.sqlite import writer as sqlite_writer
-from tests.conftest import SECRET, House, Open, Person, runs
-from tests.export.test_export import Slow
+from tests.kit.asynchronous import async_test
+from tests.kit.network.slow_reader import SlowReader
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import context_of, database_of, is_started, unfinished
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 
 LARGE = 1_200_000  # bytes of a document: eight of them are more than a connection takes in by itself
@@ -240,14 +243,14 @@ def documents_of(raw: bytes) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def slowly(h: House, person: Person, path: str, query: str = "") -> AsyncIterator[Slow]:
+async def slowly(server: InProcessServer, person: Person, path: str, query: str = "") -> AsyncIterator[SlowReader]:
     """A list whose client took its beginning, and then nothing for longer than a snapshot lives."""
-    slow = Slow(h.server, person.access, path, query)
+    slow = SlowReader(server.app, person.access, path, query)
     await slow.take(2)
     async with asyncio.timeout(20):
-        while context_of(h.server).lists.held:  # noqa: ASYNC110
+        while context_of(server.app).lists.held:  # noqa: ASYNC110
             await asyncio.sleep(0.01)
-    db = database_of(h.server)
+    db = database_of(server.app)
     pool = getattr(db, "_pool", None)
     assert pool is None or pool._out == 0, "a list that waits for its client holds a connection"
     assert not getattr(db, "_snapshots", {})
@@ -268,21 +271,21 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("strongroom.store.postgres.transaction._statements", {})
 
 
-async def filled(h: House, count: int = 12) -> tuple[Person, str, list[dict[str, Any]]]:
+async def filled(server: InProcessServer, count: int = 12) -> tuple[Person, str, list[dict[str, Any]]]:
     """Somebody with documents: the path of the list, and the documents."""
-    person = await h.person()
+    person = await server.person()
     vault = await person.vault()
     made = [await person.document(vault, data="A" * 1_000) for _ in range(count)]
     return person, f"/vaults/{vault['uid']}/documents", made
 
 
 @pytest.mark.usefixtures("short")
-@runs
-async def test_a_continued_list_misses_nothing_and_keeps_its_order(house: Open) -> None:
+@async_test
+async def test_a_continued_list_misses_nothing_and_keeps_its_order(open_server: OpenServer) -> None:
     """What changes while it is continued comes later in it, in its new version; a list with since tells deletions."""
-    async with house() as h:
-        person, path, made = await filled(h)
-        async with slowly(h, person, path, "since=0") as slow:
+    async with open_server() as server:
+        person, path, made = await filled(server)
+        async with slowly(server, person, path, "since=0") as slow:
             changed = [
                 (await person("PUT", f"{path}/{made[n]['uid']}", {"data": "BBBB", "version": 1})).json()
                 for n in (0, 10)
@@ -305,12 +308,12 @@ async def test_a_continued_list_misses_nothing_and_keeps_its_order(house: Open) 
 
 
 @pytest.mark.usefixtures("short")
-@runs
-async def test_the_cursor_of_a_continued_list_of_live_documents_hides_no_deletion(house: Open) -> None:
+@async_test
+async def test_the_cursor_of_a_continued_list_of_live_documents_hides_no_deletion(open_server: OpenServer) -> None:
     """It ends before the first deletion, and says that there is more; what follows its last row tells all."""
-    async with house() as h:
-        person, path, made = await filled(h)
-        async with slowly(h, person, path) as slow:
+    async with open_server() as server:
+        person, path, made = await filled(server)
+        async with slowly(server, person, path) as slow:
             await person("PUT", f"{path}/{made[10]['uid']}", {"data": "BBBB", "version": 1})
             await person("DELETE", f"{path}/{made[0]['uid']}", {"version": 1})
             await person("PUT", f"{path}/{made[11]['uid']}", {"data": "BBBB", "version": 1})
@@ -328,13 +331,13 @@ async def test_the_cursor_of_a_continued_list_of_live_documents_hides_no_deletio
 
 @pytest.mark.parametrize("limit", [3, 7, 11, 12, 13])
 @pytest.mark.usefixtures("short")
-@runs
-async def test_a_limit_counts_over_all_of_a_continued_list(house: Open, limit: int) -> None:
+@async_test
+async def test_a_limit_counts_over_all_of_a_continued_list(open_server: OpenServer, limit: int) -> None:
     """However often it is continued, it has no more than was asked for, and tells whether there is more."""
-    async with house() as h:
-        person, path, made = await filled(h)
+    async with open_server() as server:
+        person, path, made = await filled(server)
         for query in ("", "&since=0"):
-            slow = Slow(h.server, person.access, path, f"limit={limit}{query}")
+            slow = SlowReader(server.app, person.access, path, f"limit={limit}{query}")
             raw = asyncio.ensure_future(dawdle(slow))
             found = documents_of(await raw)
             assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made[:limit]]
@@ -342,7 +345,7 @@ async def test_a_limit_counts_over_all_of_a_continued_list(house: Open, limit: i
             assert found["next"] == found["documents"][-1]["updatedAt"]
 
 
-async def dawdle(slow: Slow) -> bytes:
+async def dawdle(slow: SlowReader) -> bytes:
     """Read all, and let every snapshot end in between."""
     while not slow.task.done():
         slow._turns.release()
@@ -351,36 +354,36 @@ async def dawdle(slow: Slow) -> bytes:
 
 
 @pytest.mark.usefixtures("short")
-@runs
-async def test_a_continued_list_of_vaults_has_them_all(house: Open) -> None:
+@async_test
+async def test_a_continued_list_of_vaults_has_them_all(open_server: OpenServer) -> None:
     """Beyond the last uid, in the order of the uids."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         for _ in range(12):
             await person.vault(data="A" * 1_000, salt="")
         whole = (await person("GET", "/vault")).json()
-        async with slowly(h, person, "/vault") as slow:
+        async with slowly(server, person, "/vault") as slow:
             assert documents_of(await slow.rest()) == whole
 
 
 @pytest.mark.parametrize("ending", ["logout", "disabled", "deleted", "vault", "vault again", "key", "expired key"])
 @pytest.mark.usefixtures("short")
-@runs
-async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(house: Open, ending: str) -> None:
+@async_test
+async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(open_server: OpenServer, ending: str) -> None:
     """The session, the account, the vault or the key is gone: the list is cut, and never looks complete."""
-    async with house() as h:
-        person, path, _ = await filled(h)
+    async with open_server() as server:
+        person, path, _ = await filled(server)
         vault = path.split("/")[2]
         if ending.endswith("key"):
-            expires = {"expiresAt": h.clock.now + 1_000} if ending == "expired key" else {}
+            expires = {"expiresAt": server.clock.now + 1_000} if ending == "expired key" else {}
             made = (await person("POST", "/auth/api-keys", {"name": "k", **expires})).json()
             session, person.access = person.access, made["key"]
-        async with slowly(h, person, path) as slow:
+        async with slowly(server, person, path) as slow:
             match ending:
                 case "logout":
                     assert (await person("POST", "/auth/logout", {})).status_code == 200
                 case "disabled":
-                    await database_of(h.server).write(admin.disable, person.id)
+                    await database_of(server.app).write(admin.disable, person.id)
                 case "deleted":
                     done = await person("DELETE", "/auth/me", {"password": "correct horse"})
                     assert done.status_code == 200
@@ -388,7 +391,7 @@ async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(house: 
                     done = await person("DELETE", f"/auth/api-keys/{made['uid']}", bearer=session)
                     assert done.status_code == 200
                 case "expired key":
-                    h.clock.pass_(1_000)
+                    server.clock.pass_(1_000)
                 case _:
                     assert (await person("DELETE", f"/vault/{vault}")).status_code == 200
                     if ending == "vault again":
@@ -399,40 +402,42 @@ async def test_a_list_is_not_continued_for_one_who_may_not_read_any_more(house: 
 
 
 @pytest.mark.usefixtures("short")
-@runs
-async def test_an_access_token_may_expire_while_a_list_is_read(house: Open) -> None:
+@async_test
+async def test_an_access_token_may_expire_while_a_list_is_read(open_server: OpenServer) -> None:
     """Its session is open: a list that it began is continued."""
-    async with house(jwt_access_expiry="60s") as h:
-        person, path, made = await filled(h)
-        async with slowly(h, person, path) as slow:
-            h.clock.pass_(61_000)
+    async with open_server(jwt_access_expiry="60s") as server:
+        person, path, made = await filled(server)
+        async with slowly(server, person, path) as slow:
+            server.clock.pass_(61_000)
             assert len(documents_of(await slow.rest())["documents"]) == len(made)
 
 
 @pytest.mark.parametrize("ending", ["logout", "disabled"])
 @pytest.mark.usefixtures("short")
-@runs
-async def test_an_export_ends_with_the_right_to_it(house: Open, ending: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_an_export_ends_with_the_right_to_it(
+    open_server: OpenServer, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The session ends or the account is disabled in the middle: the file is cut before its trailer."""
     monkeypatch.setattr(snapshots.ExportSnapshot, "seconds", 0.0)
-    async with house() as h:
-        person, _, _ = await filled(h, 30)
-        slow = Slow(h.server, person.access)
+    async with open_server() as server:
+        person, _, _ = await filled(server, 30)
+        slow = SlowReader(server.app, person.access)
         await slow.take(2)
         if ending == "logout":
             assert (await person("POST", "/auth/logout", {})).status_code == 200
         else:
-            await database_of(h.server).write(admin.disable, person.id)
+            await database_of(server.app).write(admin.disable, person.id)
         with pytest.raises(Refusal):
             await slow.rest()
         assert b'"trailer"' not in slow.read
-        assert context_of(h.server).exports.held == 0
+        assert context_of(server.app).exports.held == 0
 
 
 @pytest.mark.usefixtures("short")
-@runs
+@async_test
 async def test_a_snapshot_that_ends_as_its_client_takes_again_leaves_its_place(
-    house: Open, monkeypatch: pytest.MonkeyPatch
+    open_server: OpenServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The list goes on in a new snapshot, for which it needs the one place of its account."""
     real = snapshots.Snapshot.resume
@@ -442,27 +447,29 @@ async def test_a_snapshot_that_ends_as_its_client_takes_again_leaves_its_place(
         await real(snapshot)
 
     monkeypatch.setattr(snapshots.Snapshot, "resume", resume)
-    async with house(db_pool=2) as h:
-        monkeypatch.setattr(context_of(h.server).lists, "_slots", 1)
-        person, path, made = await filled(h, 30)
+    async with open_server(db_pool=2) as server:
+        monkeypatch.setattr(context_of(server.app).lists, "_slots", 1)
+        person, path, made = await filled(server, 30)
         found = documents_of((await person("GET", path)).content)
         assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made]
 
 
 @pytest.mark.usefixtures("short")
-@runs
-async def test_readers_of_every_pace_get_all_of_their_lists(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_readers_of_every_pace_get_all_of_their_lists(
+    open_server: OpenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Snapshots end under them at any moment; each list is whole, and every connection comes back clean, once."""
     monkeypatch.setattr(snapshots.Snapshot, "seconds", 0.01)
     monkeypatch.setattr(snapshot_slots, "RECLAIM_SECONDS", 0.002)
     monkeypatch.setattr(snapshot_slots, "WAIT_SECONDS", 60.0)
     chance = random.Random(5)  # noqa: S311
-    async with house(db_pool=4) as h:
-        person, path, made = await filled(h, 30)
-        room = context_of(h.server)
+    async with open_server(db_pool=4) as server:
+        person, path, made = await filled(server, 30)
+        room = context_of(server.app)
 
         async def one() -> None:
-            slow = Slow(h.server, person.access, path, chance.choice(("", "since=0")))
+            slow = SlowReader(server.app, person.access, path, chance.choice(("", "since=0")))
             leaves = chance.random() < 0.3
             for n in range(40):
                 if slow.task.done():

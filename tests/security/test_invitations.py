@@ -12,7 +12,7 @@ from strongroom import store
 from strongroom.actions import sessions
 from strongroom.actions.retention import Sweep
 from strongroom.rules import DAY, FAILURES_PER_ADDRESS, INVITATION_DAYS, MINUTE, TAKEN_EMAILS
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.people.invitations import invite
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.populated_database import rows_of
@@ -39,7 +39,7 @@ async def accounts(where: str) -> set[str]:
     return {row[1] for row in (await rows_of(where))["users"]}
 
 
-@runs
+@async_test
 async def test_one_registration_where_sign_ups_are_closed(nodes: Nodes, where: str) -> None:
     """However it is typed. The account's log says so, and the second who comes with it gets nothing."""
     async with nodes(CLOSED) as (stage,):
@@ -57,7 +57,7 @@ async def test_one_registration_where_sign_ups_are_closed(nodes: Nodes, where: s
         assert (await signed_up(stage, "new@example.com", None)).code == "signups_closed"
 
 
-@runs
+@async_test
 async def test_only_a_hash_is_stored(nodes: Nodes, where: str) -> None:
     """Neither the code nor its letters and digits are in any row."""
     async with nodes(CLOSED) as (stage,):
@@ -68,7 +68,7 @@ async def test_only_a_hash_is_stored(nodes: Nodes, where: str) -> None:
         assert not [part for part in (code, bare, bare[3:], code[4:]) if part in stored]
 
 
-@runs
+@async_test
 async def test_every_reason_has_one_answer(nodes: Nodes) -> None:
     """Mistyped, unknown, used, expired, revoked, for another email, tried too often: the same to the byte.
 
@@ -95,7 +95,7 @@ async def test_every_reason_has_one_answer(nodes: Nodes) -> None:
         assert (await signed_up(stage, " Bob@Example.com", bound)).status == 201
 
 
-@runs
+@async_test
 async def test_it_is_good_until_it_expires(nodes: Nodes) -> None:
     """To the millisecond."""
     async with nodes(CLOSED) as (stage,):
@@ -106,7 +106,7 @@ async def test_it_is_good_until_it_expires(nodes: Nodes) -> None:
         assert (await signed_up(stage, "bob@example.com", second)).status == 403
 
 
-@runs
+@async_test
 async def test_of_many_at_once_one_registers(nodes: Nodes, where: str) -> None:
     """On two nodes, with one code and different emails, and with one email too: one account, and its id in the row."""
     async with nodes(CLOSED, CLOSED) as both:
@@ -123,7 +123,7 @@ async def test_of_many_at_once_one_registers(nodes: Nodes, where: str) -> None:
             assert made[0] in await used_by(where)
 
 
-@runs
+@async_test
 async def test_what_fails_in_the_middle_has_not_happened(
     nodes: Nodes, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -143,7 +143,7 @@ async def test_what_fails_in_the_middle_has_not_happened(
         assert None not in await used_by(where)
 
 
-@runs
+@async_test
 async def test_a_code_is_no_oracle_for_emails(nodes: Nodes, where: str) -> None:
     """Its holder hears of ten emails that they have an account, however many are asked at once; then it is refused."""
     async with nodes({}, CLOSED, CLOSED) as (open_, *closed):
@@ -159,7 +159,7 @@ async def test_a_code_is_no_oracle_for_emails(nodes: Nodes, where: str) -> None:
         assert await used_by(where) == [None]
 
 
-@runs
+@async_test
 async def test_guesses_count_like_those_at_other_secrets(nodes: Nodes) -> None:
     """A hundred, whatever their form; then 429, also for passwords. A valid code passes, and counts as no failure."""
     async with nodes(CLOSED) as (stage,):
@@ -177,7 +177,7 @@ async def test_guesses_count_like_those_at_other_secrets(nodes: Nodes) -> None:
         assert (await signed_up(stage, "bob@example.com", codes[1], HERE)).status == 201
 
 
-@runs
+@async_test
 async def test_registrations_by_invitation_are_bounded_too(nodes: Nodes) -> None:
     """By SIGNUP_LIMIT; a refused code is no registration, and one that met the limit can be used elsewhere."""
     async with nodes({**CLOSED, "signup_limit": 1}) as (stage,):
@@ -189,7 +189,7 @@ async def test_registrations_by_invitation_are_bounded_too(nodes: Nodes) -> None
         assert (await signed_up(stage, "bob@example.com", second)).status == 201
 
 
-@runs
+@async_test
 async def test_one_that_is_given_counts_where_none_is_needed(nodes: Nodes, where: str) -> None:
     """On an open server a valid code is used up, and one that is not is refused; without one all is as ever."""
     async with nodes({}) as (stage,):
@@ -201,7 +201,7 @@ async def test_one_that_is_given_counts_where_none_is_needed(nodes: Nodes, where
         assert (await signed_up(stage, "bob@example.com", None)).status == 201
 
 
-@runs
+@async_test
 async def test_the_form_of_a_registration_is_checked_first(nodes: Nodes) -> None:
     """What is wrong is named, so that an invited person can mend it; the code is not touched."""
     async with nodes(CLOSED) as (stage,):
@@ -220,7 +220,7 @@ async def test_the_form_of_a_registration_is_checked_first(nodes: Nodes) -> None
         assert (await signed_up(stage, "ann@example.com", code)).status == 201
 
 
-@runs
+@async_test
 async def test_used_and_expired_ones_are_deleted_in_time(nodes: Nodes, where: str) -> None:
     """Thirty days after that; one that can be used stays, however old."""
     async with nodes(CLOSED) as (stage,):

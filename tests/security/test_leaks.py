@@ -18,11 +18,12 @@ import pytest
 from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.request import Endpoint
-from tests.contract.harness import SECRET, Server, fresh_address
-from tests.contract.people import PASSWORD, Person, unique_email
 from tests.kit.network.raw_http import Response, refusal
+from tests.kit.people.api_user import PASSWORD, ApiUser, unique_email
 from tests.kit.people.one_time_codes import code
 from tests.kit.samples import LONG, some
+from tests.kit.servers.process import Server, fresh_address
+from tests.kit.servers.secret import SECRET
 
 ENDPOINTS = routes.router(Variant.BOTH).endpoints
 SECRETS = (
@@ -57,7 +58,7 @@ class Cage(NamedTuple):
 
 def with_second_factor(server: Server) -> tuple[str, str, str]:
     """Somebody who has a second factor, and has used it rightly and wrongly: its secret, a recovery code, a ticket."""
-    person, password = Person.register(server), {"currentPassword": PASSWORD}
+    person, password = ApiUser.register(server), {"currentPassword": PASSWORD}
     begun = person.http.post("/auth/second-factor/totp", json=password).json()
     now = int(person.http.get("/health").json()["timestamp"])
     first = {"code": code(begun["secret"], now)}
@@ -169,7 +170,7 @@ class Caller:
         self._to, self._from = ("127.0.0.1", port), (fresh_address(), 0)
         self._wire: socket.socket | None = None
 
-    def refused(self, method: str, url: str, **more: Any) -> Response | None:
+    def refusal_of(self, method: str, url: str, **more: Any) -> Response | None:
         """How a request is refused; None if it is not."""
         asked = httpx2.Request(method, self._url + url, **more)
         lines = [b"%s %s HTTP/1.1" % (method.encode(), asked.url.raw_path)]
@@ -203,7 +204,7 @@ def refusals(cage: Cage, endpoint: Endpoint) -> Iterator[tuple[str, Response]]:
             given = {"method": endpoint.method, **abuse}
             if bearer is not None:
                 given["headers"] = {"authorization": f"Bearer {bearer}", **given.get("headers", {})}
-            if answer := caller.refused(**given):
+            if answer := caller.refusal_of(**given):
                 assert answer.status < 500, answer.body
                 yield kind, answer
         caller.close()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from strongroom.rules import HOUR, MINUTE
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.security.asgi_request import Answer, fresh_address
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
@@ -37,7 +37,7 @@ async def tried(stage: Stage, ann: Account, what: Method, address: str = HERE) -
 
 
 @pytest.mark.parametrize("way", [change, leave, log_in])
-@runs
+@async_test
 async def test_the_eleventh_wrong_password_is_refused_on_every_road(nodes: Nodes, way: Any) -> None:
     """Then the right one is refused as well, from there; the owner elsewhere is not held up, and time heals."""
     async with nodes({"jwt_access_expiry": "1d"}) as (stage,):
@@ -56,7 +56,7 @@ async def test_the_eleventh_wrong_password_is_refused_on_every_road(nodes: Nodes
         assert (await tried(stage, ann, way(PASSWORD))).status == 200
 
 
-@runs
+@async_test
 async def test_all_roads_and_all_nodes_count_together(nodes: Nodes) -> None:
     """Ten wrong ones, some here and some there, some at login and some at a change."""
     async with nodes({}, {}) as (one, two):
@@ -68,7 +68,7 @@ async def test_all_roads_and_all_nodes_count_together(nodes: Nodes) -> None:
                 assert (await tried(stage, ann, way(PASSWORD))).status == 429
 
 
-@runs
+@async_test
 async def test_who_goes_on_guessing_waits_longer_and_longer(nodes: Nodes) -> None:
     """A quarter of an hour, then twice that, up to four hours; never for ever."""
     async with nodes({"jwt_access_expiry": "10d"}) as (stage,):
@@ -91,7 +91,7 @@ async def signed_up(stage: Stage, name: str, address: str) -> Answer:
     return await stage.send("POST", "/auth/email/register", None, body, address=address)
 
 
-@runs
+@async_test
 async def test_closed_signups_are_closed(nodes: Nodes) -> None:
     """For known and unknown emails alike, to the byte; who has an account goes on."""
     async with nodes({}, {"signups": "closed"}) as (one, closed):
@@ -101,7 +101,7 @@ async def test_closed_signups_are_closed(nodes: Nodes) -> None:
         assert (await tried(closed, ann, log_in(PASSWORD))).status == 200
 
 
-@runs
+@async_test
 async def test_registrations_of_one_address_are_bounded(nodes: Nodes) -> None:
     """In an hour, on all nodes together; an IPv6 customer's /64 is one address."""
     async with nodes({"signup_limit": 3}, {"signup_limit": 3}) as (one, two):
@@ -116,7 +116,7 @@ async def test_registrations_of_one_address_are_bounded(nodes: Nodes) -> None:
         assert (await signed_up(one, "p6", "2001:db8::1")).status == 429
 
 
-@runs
+@async_test
 async def test_who_signed_up_too_often_learns_nothing_of_who_has_an_account(nodes: Nodes) -> None:
     """Beyond the limit a known email is answered as an unknown one: else the bound would bound nothing."""
     async with nodes({"signup_limit": 2}) as (stage,):
@@ -127,7 +127,7 @@ async def test_who_signed_up_too_often_learns_nothing_of_who_has_an_account(node
         assert len(answers) == 1
 
 
-@runs
+@async_test
 async def test_registrations_need_not_be_bounded(nodes: Nodes) -> None:
     """A limit of 0 is none, and leaves no trace of addresses."""
     async with nodes({"signup_limit": 0}, {"signup_limit": 1}) as (free, bounded):
@@ -135,7 +135,7 @@ async def test_registrations_need_not_be_bounded(nodes: Nodes) -> None:
         assert (await signed_up(bounded, "p9", HERE)).status == 201
 
 
-@runs
+@async_test
 async def test_requests_of_an_account_can_be_bounded(nodes: Nodes) -> None:
     """A minute's share for the account, by whatever session or key; nobody else's."""
     async with nodes({"rate_limit": 4}) as (stage,):
@@ -154,7 +154,7 @@ async def test_requests_of_an_account_can_be_bounded(nodes: Nodes) -> None:
         assert (await stage.send("GET", "/vault", ann.access)).status == 200
 
 
-@runs
+@async_test
 async def test_ordinary_use_is_not_bounded_by_default(nodes: Nodes) -> None:
     """Three hundred requests in one moment."""
     async with nodes() as (stage,):
@@ -190,7 +190,7 @@ FORWARDED = [
 
 @pytest.mark.parametrize(("trusted", "peer", "header", "counts"), FORWARDED)
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@runs
+@async_test
 async def test_whose_word_about_addresses_counts(
     nodes: Nodes, trusted: str, peer: str, header: str, counts: str
 ) -> None:
@@ -203,7 +203,7 @@ async def test_whose_word_about_addresses_counts(
         assert listed[0]["address"] == counts
 
 
-@runs
+@async_test
 async def test_a_guesser_behind_a_proxy_gets_no_more_tries_by_lying(nodes: Nodes) -> None:
     """What he writes himself stands left of what the proxy writes; several headers are one list."""
     async with nodes({"trusted_proxies": PROXY}) as (stage,):

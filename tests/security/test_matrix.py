@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from strongroom.model import Variant
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import postgres
 from tests.security.matrix import Matrix, rowless, staged
 
@@ -27,7 +28,7 @@ def test_every_route_has_a_row(variant: Variant) -> None:
     assert rowless(variant.value) == set()
 
 
-@runs
+@async_test
 async def test_the_whole_matrix(tmp_path: Path, clock: Clock) -> None:
     """All of it: other spellings and HEAD included; what is refused is refused to the byte alike.
 
@@ -38,13 +39,13 @@ async def test_the_whole_matrix(tmp_path: Path, clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("variant", ["document", "blob"])
-@runs
+@async_test
 async def test_the_matrix_of_a_narrowed_server(tmp_path: Path, clock: Clock, variant: str) -> None:
     """A server of one variant, over a database that holds everything."""
     assert await play({"db_path": tmp_path / "vault.db"}, clock, variant, brief=True) > 1_000
 
 
-@runs
+@async_test
 async def test_the_matrix_on_postgresql(clock: Clock) -> None:
     """A smaller cut: every row and every principal, fewer spellings; in `make test` a quarter of the targets each.
 

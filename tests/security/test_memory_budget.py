@@ -20,7 +20,7 @@ from tests.kit.network.raw_http import connected, request
 from tests.kit.samples import LONG
 from tests.kit.servers.memory import resident
 from tests.kit.waiting import until
-from tests.security.test_buffers import MIB, SMALL, Served, served
+from tests.security.measured_server import MIB, SMALL, MeasuredServer, measured_server
 
 ROUNDS = 40 if LONG else 1
 BUFFERS = 48 * MIB
@@ -43,7 +43,7 @@ def limit(connections: int, streams: int) -> int:
 class Attacker:
     """Opens connections that do their worst, and keeps them open."""
 
-    def __init__(self, server: Served, stack: ExitStack) -> None:
+    def __init__(self, server: MeasuredServer, stack: ExitStack) -> None:
         self._server = server
         self._stack = stack
         self._http, self._token = server.registered(f"{os.urandom(8).hex()}@b.c")
@@ -138,7 +138,7 @@ ATTACKS: list[Callable[[Attacker], None]] = [
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from /proc")
 def test_a_process_keeps_to_its_memory_budget(tmp_path: Path) -> None:
     """Every attack at once: the peak is within the table, others are served, and then the memory is given back."""
-    with served(tmp_path, subprocess.Popen, BUFFER_BYTES=str(BUFFERS)) as server:
+    with measured_server(tmp_path, subprocess.Popen, BUFFER_BYTES=str(BUFFERS)) as server:
         for _ in range(50):
             server.http.get("/vault")
         rest = server.memory

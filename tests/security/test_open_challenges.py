@@ -12,19 +12,12 @@ import pytest
 
 from strongroom.actions import admin, passkeys
 from strongroom.store.postgres.connection import connect
-from tests.conftest import Open, Person, runs
-from tests.kit.people.passkeys import (
-    BY_PASSWORD,
-    ORIGIN,
-    RP_ID,
-    add_passkey,
-    creation_options,
-    good,
-    proof_by,
-    refused,
-    register,
-)
+from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import good, refused
+from tests.kit.people.passkeys import BY_PASSWORD, ORIGIN, RP_ID, add_passkey, creation_options, proof_by, register
+from tests.kit.people.person import Person
 from tests.kit.people.soft_authenticator import SoftPasskey, unb64
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.populated_database import rows_of
 from tests.kit.waiting import PATIENCE
@@ -66,11 +59,11 @@ async def held_back(where: str) -> AsyncIterator[Callable[[int], Awaitable[None]
         await observer.close()
 
 
-@runs
-async def test_a_deleted_passkey_ends_what_was_begun_with_it(house: Open, where: str) -> None:
+@async_test
+async def test_a_deleted_passkey_ends_what_was_begun_with_it(open_server: OpenServer, where: str) -> None:
     """A registration that a finder of the key has begun cannot be finished; what others have begun stays open."""
-    async with house(**SETTINGS) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(**SETTINGS) as server:
+        ann, bob = await server.person(), await server.person()
         lost, added = await add_passkey(ann)
         kept, _ = await add_passkey(ann, {"passkey": await proof_by(ann, lost)})
         begun = await creation_options(ann, {"passkey": await proof_by(ann, lost)})
@@ -87,15 +80,15 @@ async def test_a_deleted_passkey_ends_what_was_begun_with_it(house: Open, where:
         good(await finish(ann, await creation_options(ann, {"passkey": await proof_by(ann, kept)})), 201)
 
 
-@runs
-async def test_an_operators_reset_ends_what_was_begun(house: Open, where: str) -> None:
+@async_test
+async def test_an_operators_reset_ends_what_was_begun(open_server: OpenServer, where: str) -> None:
     """A registration that was begun before it cannot be finished; what others have begun stays open."""
-    async with house(**SETTINGS) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(**SETTINGS) as server:
+        ann, bob = await server.person(), await server.person()
         lost, _ = await add_passkey(ann)
         begun = await creation_options(ann, {"passkey": await proof_by(ann, lost)})
         of_bob = await creation_options(bob)
-        assert await database_of(h.server).write(admin.reset_second_factor, ann.id)
+        assert await database_of(server.app).write(admin.reset_second_factor, ann.id)
         refused(await finish(ann, begun), 401, "invalid_passkey")
         assert {row[2] for row in (await rows_of(where))["challenges"]} == {bob.id}
         assert good(await ann("GET", "/auth/passkeys"))["passkeys"] == []
@@ -103,13 +96,13 @@ async def test_an_operators_reset_ends_what_was_begun(house: Open, where: str) -
         good(await finish(ann, await creation_options(ann, BY_PASSWORD)), 201)
 
 
-@runs
+@async_test
 async def test_an_address_that_begins_many_logins_at_once(
-    house: Open, where: str, monkeypatch: pytest.MonkeyPatch
+    open_server: OpenServer, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On two nodes, all before the first challenge is stored: no more than the limit get one."""
     monkeypatch.setattr(passkeys, "CHALLENGES_PER_ADDRESS", LIMIT)
-    async with house(**SETTINGS) as one, house(**SETTINGS) as two, held_back(where) as release:
+    async with open_server(**SETTINGS) as one, open_server(**SETTINGS) as two, held_back(where) as release:
         logins = [
             asyncio.ensure_future((one, two)[number % 2].http.post("/auth/passkeys/login/options", json={}))
             for number in range(TOO_MANY)

@@ -23,10 +23,10 @@ from strongroom.rules import (
     FAILURES_PER_ADDRESS,
     PASSKEYS_PER_ACCOUNT,
 )
-from tests.conftest import Open, Person, runs
-from tests.contract.harness import Server
-from tests.contract.people import PASSWORD as CONTRACT_PASSWORD
-from tests.contract.people import Person as ContractPerson
+from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import good, refused
+from tests.kit.people.api_user import PASSWORD as CONTRACT_PASSWORD
+from tests.kit.people.api_user import ApiUser as ContractPerson
 from tests.kit.people.passkeys import (
     BY_PASSWORD,
     ORIGIN,
@@ -34,18 +34,19 @@ from tests.kit.people.passkeys import (
     RP_ID,
     add_passkey,
     creation_options,
-    good,
     log_in,
     login_options,
     newest_events,
     proof_by,
-    refused,
     register,
     second_factor,
 )
+from tests.kit.people.person import Person
 from tests.kit.people.soft_authenticator import EDDSA, ES256, RS256, USER_PRESENT, SoftPasskey, b64, unb64
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.populated_database import rows_of
+from tests.kit.servers.process import Server
 
 SETTINGS = {"public_url": ORIGIN}
 
@@ -56,12 +57,12 @@ async def listed(person: Person) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("algorithm", [ES256, EDDSA, RS256])
-@runs
-async def test_registered_and_logged_in_with(house: Open, algorithm: int) -> None:
+@async_test
+async def test_registered_and_logged_in_with(open_server: OpenServer, algorithm: int) -> None:
     """A passkey opens a session of the account that it was made for, by itself; the list shows when it was used."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
-        h.clock.pass_(1_000)
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
+        server.clock.pass_(1_000)
         passkey, added = await add_passkey(person, algorithm=algorithm, name="my phone")
         assert await newest_events(person) == {"passkey_added", "second_factor_enabled"}
         [shown] = await listed(person)
@@ -71,22 +72,22 @@ async def test_registered_and_logged_in_with(house: Open, algorithm: int) -> Non
             "prf": True,
             "credentialId": passkey.credential_id,
             "lastUsedAt": None,
-            "createdAt": h.clock.now,
+            "createdAt": server.clock.now,
         }
-        h.clock.pass_(1_000)
-        signed_in = good(await log_in(h.http, passkey))
+        server.clock.pass_(1_000)
+        signed_in = good(await log_in(server.http, passkey))
         assert signed_in["user"] == {"id": person.id, "email": person.email}
         me = good(await person("GET", "/auth/me", bearer=signed_in["accessToken"]))
         assert me["user"]["id"] == person.id
-        assert [one["lastUsedAt"] for one in await listed(person)] == [h.clock.now]
+        assert [one["lastUsedAt"] for one in await listed(person)] == [server.clock.now]
         assert await newest_events(person) == {"login"}
 
 
-@runs
-async def test_the_options_are_those_of_webauthn(house: Open) -> None:
+@async_test
+async def test_the_options_are_those_of_webauthn(open_server: OpenServer) -> None:
     """User verification is required; a login names nobody, a registration excludes what is registered."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, _ = await add_passkey(person)
         proof = {**BY_PASSWORD, "secondFactor": await second_factor(person, passkey)}
         made = await creation_options(person, proof)
@@ -105,7 +106,7 @@ async def test_the_options_are_those_of_webauthn(house: Open) -> None:
             },
             "attestation": "none",
         }
-        asked = await login_options(h.http)
+        asked = await login_options(server.http)
         assert asked.pop("challenge") != challenge
         assert asked == {
             "rpId": RP_ID,
@@ -115,11 +116,11 @@ async def test_the_options_are_those_of_webauthn(house: Open) -> None:
         }
 
 
-@runs
-async def test_a_challenge_counts_once(house: Open, where: str) -> None:
+@async_test
+async def test_a_challenge_counts_once(open_server: OpenServer, where: str) -> None:
     """Used again it is refused, also after a wrong assertion; of many at once one passes. Only its hash was stored."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         options = await creation_options(person)
         assert options["challenge"] not in repr(await rows_of(where))
         passkey = SoftPasskey(RP_ID, unb64(options["user"]["id"]))
@@ -129,41 +130,41 @@ async def test_a_challenge_counts_once(house: Open, where: str) -> None:
         good(await register(person, options, passkey), 201)
         again = SoftPasskey(RP_ID, passkey.user_handle)
         refused(await register(person, options, again), 401, "invalid_passkey")
-        asked = await login_options(h.http)
+        asked = await login_options(server.http)
         wrong = passkey.assertion(asked, ORIGIN, signature=b"no")
-        refused(await h.http.post("/auth/passkeys/login", json={"credential": wrong}), 401, "invalid_passkey")
+        refused(await server.http.post("/auth/passkeys/login", json={"credential": wrong}), 401, "invalid_passkey")
         right = {"credential": passkey.assertion(asked, ORIGIN)}
-        refused(await h.http.post("/auth/passkeys/login", json=right), 401, "invalid_passkey")
-        asked = await login_options(h.http)
+        refused(await server.http.post("/auth/passkeys/login", json=right), 401, "invalid_passkey")
+        asked = await login_options(server.http)
         attempts = [{"credential": passkey.assertion(asked, ORIGIN)} for _ in range(5)]
-        answers = await asyncio.gather(*(h.http.post("/auth/passkeys/login", json=each) for each in attempts))
+        answers = await asyncio.gather(*(server.http.post("/auth/passkeys/login", json=each) for each in attempts))
         assert sorted(answer.status_code for answer in answers) == [200, 401, 401, 401, 401]
 
 
-@runs
-async def test_a_challenge_lives_for_five_minutes(house: Open) -> None:
+@async_test
+async def test_a_challenge_lives_for_five_minutes(open_server: OpenServer) -> None:
     """To the millisecond; then it is purged."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, _ = await add_passkey(person)
         for late in (0, 1):
-            asked = await login_options(h.http)
-            h.clock.pass_(CHALLENGE_LIFETIME - 1 + late)
+            asked = await login_options(server.http)
+            server.clock.pass_(CHALLENGE_LIFETIME - 1 + late)
             credential = passkey.assertion(asked, ORIGIN)
-            answer = await h.http.post("/auth/passkeys/login", json={"credential": credential})
+            answer = await server.http.post("/auth/passkeys/login", json={"credential": credential})
             assert answer.status_code == (401 if late else 200)
 
 
-@runs
-async def test_a_challenge_is_bound_to_its_purpose_and_its_account(house: Open) -> None:
+@async_test
+async def test_a_challenge_is_bound_to_its_purpose_and_its_account(open_server: OpenServer) -> None:
     """One of a login proves nothing in a session, one of a proof logs nobody in, and nobody uses another's."""
-    async with house(**SETTINGS) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(**SETTINGS) as server:
+        ann, bob = await server.person(), await server.person()
         (of_ann, _), (of_bob, _) = await add_passkey(ann), await add_passkey(bob)
-        of_login = of_ann.assertion(await login_options(h.http), ORIGIN)
+        of_login = of_ann.assertion(await login_options(server.http), ORIGIN)
         refused(await ann("POST", "/auth/passkeys/registration/options", {"passkey": of_login}), 401, "invalid_passkey")
         of_proof = await proof_by(ann, of_ann)
-        refused(await h.http.post("/auth/passkeys/login", json={"credential": of_proof}), 401, "invalid_passkey")
+        refused(await server.http.post("/auth/passkeys/login", json={"credential": of_proof}), 401, "invalid_passkey")
         for who, passkey in ((ann, of_bob), (bob, of_ann)):
             proof = await proof_by(bob, passkey)  # a challenge of Bob's; only his own passkey would answer it
             refused(
@@ -176,50 +177,50 @@ async def test_a_challenge_is_bound_to_its_purpose_and_its_account(house: Open) 
         assert [len(await listed(one)) for one in (ann, bob)] == [1, 1]
 
 
-@runs
-async def test_the_sign_counter_must_rise(house: Open) -> None:
+@async_test
+async def test_the_sign_counter_must_rise(open_server: OpenServer) -> None:
     """One that falls or stays has a copy somewhere: refused, and the owner's log says so. Always 0 is good."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, _ = await add_passkey(person)
-        good(await log_in(h.http, passkey, counter=7))
+        good(await log_in(server.http, passkey, counter=7))
         for counter in (7, 6, 0):
-            h.clock.pass_(1_000)
-            refused(await log_in(h.http, passkey, counter=counter), 401, "invalid_passkey")
+            server.clock.pass_(1_000)
+            refused(await log_in(server.http, passkey, counter=counter), 401, "invalid_passkey")
             assert await newest_events(person) == {"passkey_counter_fell"}
         passkey.counter = 7
         proof = {"passkey": await proof_by(person, passkey, counter=7)}
         refused(await person("POST", "/auth/passkeys/registration/options", proof), 401, "invalid_passkey")
-        good(await log_in(h.http, passkey, counter=8))
+        good(await log_in(server.http, passkey, counter=8))
         synced, _ = await add_passkey(person, {"passkey": await proof_by(person, passkey, counter=9)}, counts=False)
         for _ in range(3):
-            good(await log_in(h.http, synced))
+            good(await log_in(server.http, synced))
 
 
-@runs
-async def test_the_authenticator_names_the_account(house: Open) -> None:
+@async_test
+async def test_the_authenticator_names_the_account(open_server: OpenServer) -> None:
     """With the handle of somebody else, or with none, nobody is logged in."""
-    async with house(**SETTINGS) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(**SETTINGS) as server:
+        ann, bob = await server.person(), await server.person()
         (of_ann, _), (of_bob, _) = await add_passkey(ann), await add_passkey(bob)
-        h.clock.pass_(1_000)
-        refused(await log_in(h.http, of_ann, user_handle=of_bob.user_handle), 401, "invalid_passkey")
-        credential = of_ann.assertion(await login_options(h.http), ORIGIN)
+        server.clock.pass_(1_000)
+        refused(await log_in(server.http, of_ann, user_handle=of_bob.user_handle), 401, "invalid_passkey")
+        credential = of_ann.assertion(await login_options(server.http), ORIGIN)
         del credential["response"]["userHandle"]
-        refused(await h.http.post("/auth/passkeys/login", json={"credential": credential}), 401, "invalid_passkey")
-        refused(await log_in(h.http, of_ann, id=of_bob.id), 401, "invalid_passkey")
-        refused(await log_in(h.http, of_ann, flags=USER_PRESENT), 401, "invalid_passkey")
+        refused(await server.http.post("/auth/passkeys/login", json={"credential": credential}), 401, "invalid_passkey")
+        refused(await log_in(server.http, of_ann, id=of_bob.id), 401, "invalid_passkey")
+        refused(await log_in(server.http, of_ann, flags=USER_PRESENT), 401, "invalid_passkey")
         assert await newest_events(ann) == {"login_failed"}
         credential = await proof_by(ann, of_ann)
         del credential["response"]["userHandle"]  # here the account is known
         await creation_options(ann, {"passkey": credential})
 
 
-@runs
-async def test_every_refusal_is_the_same(house: Open) -> None:
+@async_test
+async def test_every_refusal_is_the_same(open_server: OpenServer) -> None:
     """An unknown passkey, a wrong one, one without a challenge: to the byte alike."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, _ = await add_passkey(person)
         wrong: list[dict[str, Any]] = [
             {"signature": b"no"},
@@ -227,29 +228,29 @@ async def test_every_refusal_is_the_same(house: Open) -> None:
             {"origin": "https://evil.example.com"},
             {"client_data": b"no"},
         ]
-        answers = [await log_in(h.http, passkey, **one) for one in wrong]
-        answers.append(await log_in(h.http, SoftPasskey(RP_ID, passkey.user_handle)))
+        answers = [await log_in(server.http, passkey, **one) for one in wrong]
+        answers.append(await log_in(server.http, SoftPasskey(RP_ID, passkey.user_handle)))
         told = [refused(answer, 401, "invalid_passkey")["message"] for answer in answers]
         assert len(set(told)) == 1
 
 
-@runs
-async def test_a_throttled_address_still_logs_in(house: Open) -> None:
+@async_test
+async def test_a_throttled_address_still_logs_in(open_server: OpenServer) -> None:
     """Wrong passkeys count like wrong API keys, and a right one passes all the same: nobody guesses a signature."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, _ = await add_passkey(person)
         for _ in range(FAILURES_PER_ADDRESS):
-            refused(await log_in(h.http, passkey, signature=b"no"), 401, "invalid_passkey")
-        refused(await log_in(h.http, passkey, signature=b"no"), 429, "rate_limited")
-        good(await log_in(h.http, passkey))
+            refused(await log_in(server.http, passkey, signature=b"no"), 401, "invalid_passkey")
+        refused(await log_in(server.http, passkey, signature=b"no"), 429, "rate_limited")
+        good(await log_in(server.http, passkey))
 
 
-@runs
-async def test_a_passkey_proves_both_factors(house: Open) -> None:
+@async_test
+async def test_a_passkey_proves_both_factors(open_server: OpenServer) -> None:
     """An assertion is enough to register a further passkey, and to delete one; it is used up with that."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, first = await add_passkey(person)
         proof = {"passkey": await proof_by(person, passkey)}
         other, second = await add_passkey(person, proof)
@@ -259,15 +260,15 @@ async def test_a_passkey_proves_both_factors(house: Open) -> None:
         refused(await person("DELETE", path, proof), 401, "invalid_passkey")
         good(await person("DELETE", path, {"passkey": await proof_by(person, other)}))
         assert [one["uid"] for one in await listed(person)] == [second["passkey"]["uid"]]
-        refused(await log_in(h.http, passkey), 401, "invalid_passkey")
-        good(await log_in(h.http, other))
+        refused(await log_in(server.http, passkey), 401, "invalid_passkey")
+        good(await log_in(server.http, other))
 
 
-@runs
-async def test_a_proof_is_required(house: Open) -> None:
+@async_test
+async def test_a_proof_is_required(open_server: OpenServer) -> None:
     """Without password and passkey, or with both, nothing begins; a wrong password is a failed login."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, added = await add_passkey(person)
         both = {**BY_PASSWORD, "passkey": await proof_by(person, passkey)}
         for method, path in (
@@ -283,31 +284,31 @@ async def test_a_proof_is_required(house: Open) -> None:
         assert len(await listed(person)) == 1
 
 
-@runs
-async def test_the_last_passkey_goes_only_with_the_password(house: Open) -> None:
+@async_test
+async def test_the_last_passkey_goes_only_with_the_password(open_server: OpenServer) -> None:
     """Who logs in with it alone may not know the password: the proof that another way in works is asked for."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, added = await add_passkey(person)
         path = f"/auth/passkeys/{added['passkey']['uid']}"
         error = refused(
             await person("DELETE", path, {"passkey": await proof_by(person, passkey)}), 400, "validation_error"
         )
         assert "last passkey" in error["details"]["fields"]["currentPassword"]
-        good(await log_in(h.http, passkey))
+        good(await log_in(server.http, passkey))
         both = {**BY_PASSWORD, "secondFactor": await second_factor(person, passkey)}
-        h.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         good(await person("DELETE", path, both))
         assert await listed(person) == []
         assert await newest_events(person) == {"second_factor_disabled", "passkey_deleted"}
-        good(await h.login(person.email))
+        good(await server.login(person.email))
 
 
-@runs
-async def test_a_passkey_of_others_cannot_be_touched(house: Open) -> None:
+@async_test
+async def test_a_passkey_of_others_cannot_be_touched(open_server: OpenServer) -> None:
     """Renamed, deleted or registered again: not by another account, and not under a uid that is nobody's."""
-    async with house(**SETTINGS) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(**SETTINGS) as server:
+        ann, bob = await server.person(), await server.person()
         (of_ann, added), (of_bob, _) = await add_passkey(ann), await add_passkey(bob)
         for uid in (added["passkey"]["uid"], "01890000-0000-7000-8000-00000000dead", "x"):
             path = f"/auth/passkeys/{uid}"
@@ -315,17 +316,17 @@ async def test_a_passkey_of_others_cannot_be_touched(house: Open) -> None:
             refused(await bob("DELETE", path, {"passkey": await proof_by(bob, of_bob)}), 404, "passkey_not_found")
         options = await creation_options(bob, {"passkey": await proof_by(bob, of_bob)})
         refused(await register(bob, options, of_ann), 409, "passkey_taken")
-        h.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         good(await ann("PUT", f"/auth/passkeys/{added['passkey']['uid']}", {"name": "a better name"}))
         assert [one["name"] for one in await listed(ann)] == ["a better name"]
         assert await newest_events(ann) == {"passkey_renamed"}
 
 
-@runs
-async def test_limits(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_limits(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """So many passkeys for an account; of too many open challenges its oldest goes, and an address has to wait."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, _ = await add_passkey(person)
         for _ in range(PASSKEYS_PER_ACCOUNT - 2):
             await add_passkey(person, {"passkey": await proof_by(person, passkey)})
@@ -336,26 +337,26 @@ async def test_limits(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
         proof = {"passkey": await proof_by(person, passkey)}
         refused(await person("POST", "/auth/passkeys/registration/options", proof), 409, "too_many_passkeys")
         old = await proof_by(person, passkey)
-        h.clock.pass_(1)
+        server.clock.pass_(1)
         for _ in range(CHALLENGES_PER_ACCOUNT):
             await proof_by(person, passkey)
         path = f"/auth/passkeys/{(await listed(person))[0]['uid']}"
         refused(await person("DELETE", path, {"passkey": old}), 401, "invalid_passkey")
         monkeypatch.setattr(passkeys, "CHALLENGES_PER_ADDRESS", 10)  # a thousand take long
         for _ in range(10):
-            await login_options(h.http)
-        full = await h.http.post("/auth/passkeys/login/options", json={})
+            await login_options(server.http)
+        full = await server.http.post("/auth/passkeys/login/options", json={})
         assert refused(full, 429, "rate_limited")
         assert full.headers["retry-after"] == str(CHALLENGE_LIFETIME // 1_000)
-        h.clock.pass_(CHALLENGE_LIFETIME)
-        await login_options(h.http)
+        server.clock.pass_(CHALLENGE_LIFETIME)
+        await login_options(server.http)
 
 
-@runs
-async def test_a_change_of_password_voids_what_has_begun(house: Open) -> None:
+@async_test
+async def test_a_change_of_password_voids_what_has_begun(open_server: OpenServer) -> None:
     """Whoever knew the old password and has begun a registration cannot finish it."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         options = await creation_options(person)
         changed = {"currentPassword": PASSWORD, "newPassword": "another horse"}
         good(await person("PUT", "/auth/password", changed))
@@ -398,41 +399,41 @@ def test_a_session_that_has_ended_uses_nothing_up(tmp_path: Path) -> None:
         server.abandon()
 
 
-@runs
-async def test_a_disabled_account_is_not_opened(house: Open) -> None:
+@async_test
+async def test_a_disabled_account_is_not_opened(open_server: OpenServer) -> None:
     """An operator's word is above a passkey."""
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         passkey, _ = await add_passkey(person)
-        await database_of(h.server).write(store.accounts.disable, person.id)
-        refused(await log_in(h.http, passkey), 403, "account_disabled")
+        await database_of(server.app).write(store.accounts.disable, person.id)
+        refused(await log_in(server.http, passkey), 403, "account_disabled")
 
 
-@runs
-async def test_all_goes_with_the_account(house: Open, where: str) -> None:
+@async_test
+async def test_all_goes_with_the_account(open_server: OpenServer, where: str) -> None:
     """A deleted account leaves no passkey and no challenge; what has expired is purged."""
-    async with house(**SETTINGS) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(**SETTINGS) as server:
+        ann, bob = await server.person(), await server.person()
         of_ann, _ = await add_passkey(ann)
         await add_passkey(bob)
-        await login_options(h.http)
+        await login_options(server.http)
         proof = {"password": PASSWORD, "secondFactor": await second_factor(ann, of_ann)}
         await proof_by(ann, of_ann)
         good(await ann("DELETE", "/auth/me", proof))
-        refused(await log_in(h.http, of_ann), 401, "invalid_passkey")
-        h.clock.pass_(CHALLENGE_LIFETIME)
-        await database_of(h.server).write_long(sessions.purge_some, 90, Sweep())
+        refused(await log_in(server.http, of_ann), 401, "invalid_passkey")
+        server.clock.pass_(CHALLENGE_LIFETIME)
+        await database_of(server.app).write_long(sessions.purge_some, 90, Sweep())
         rows = await rows_of(where)
         assert rows["challenges"] == []
         assert [row[0] for row in rows["passkeys"]] == [bob.id]
 
 
 @pytest.mark.parametrize("url", ["", "http://vault.example.com", "https://192.0.2.7"])
-@runs
-async def test_without_an_address_for_passkeys_the_server_says_so(house: Open, url: str) -> None:
+@async_test
+async def test_without_an_address_for_passkeys_the_server_says_so(open_server: OpenServer, url: str) -> None:
     """One sentence that names the setting, before anything else is looked at."""
-    async with house(public_url=url) as h:
-        person = await h.person()
+    async with open_server(public_url=url) as server:
+        person = await server.person()
         asked: tuple[tuple[str, Any], ...] = (
             ("/auth/passkeys/registration/options", BY_PASSWORD),
             ("/auth/passkeys/proof/options", None),
@@ -446,16 +447,18 @@ async def test_without_an_address_for_passkeys_the_server_says_so(house: Open, u
         body["credential"] = passkey.register({"challenge": b64(bytes(32))}, ORIGIN)
         refused(await person("POST", "/auth/passkeys", body), 409, "passkeys_unavailable")
         credential = passkey.assertion({"challenge": b64(bytes(32))}, ORIGIN)
-        refused(await h.http.post("/auth/passkeys/login", json={"credential": credential}), 409, "passkeys_unavailable")
+        refused(
+            await server.http.post("/auth/passkeys/login", json={"credential": credential}), 409, "passkeys_unavailable"
+        )
         assert await listed(person) == []
 
 
-@runs
-async def test_a_key_of_the_users_is_not_taken(house: Open, where: str) -> None:
+@async_test
+async def test_a_key_of_the_users_is_not_taken(open_server: OpenServer, where: str) -> None:
     """A client that sends the output of PRF is told at once, and nothing of it is stored or said."""
     output = {"prf": {"enabled": True, "results": {"first": "c2VjcmV0LW9mLXRoZS11c2Vy"}}}
-    async with house(**SETTINGS) as h:
-        person = await h.person()
+    async with open_server(**SETTINGS) as server:
+        person = await server.person()
         options = await creation_options(person)
         passkey = SoftPasskey(RP_ID, unb64(options["user"]["id"]))
         body: dict[str, Any] = {"name": "a key", "credential": passkey.register(options, ORIGIN)}
@@ -465,8 +468,8 @@ async def test_a_key_of_the_users_is_not_taken(house: Open, where: str) -> None:
         assert "c2VjcmV0" not in answer.text
         body["credential"]["clientExtensionResults"] = {"prf": {"enabled": True}}
         good(await person("POST", "/auth/passkeys", body), 201)
-        credential = passkey.assertion(await login_options(h.http), ORIGIN)
+        credential = passkey.assertion(await login_options(server.http), ORIGIN)
         credential["clientExtensionResults"] = output
-        answer = await h.http.post("/auth/passkeys/login", json={"credential": credential})
+        answer = await server.http.post("/auth/passkeys/login", json={"credential": credential})
         assert "prf" in refused(answer, 400, "validation_error")["details"]["fields"]["credential"]
         assert "c2VjcmV0" not in repr(await rows_of(where))

@@ -14,23 +14,25 @@ from strongroom.actions import passkeys
 from strongroom.rules import CHALLENGE_LIFETIME
 from strongroom.server import ceremonies
 from strongroom.store.statement import Sql
-from tests.conftest import House, Open, Person, runs
+from tests.kit.asynchronous import async_test
 from tests.kit.faults.planted_faults import no_stale_names
+from tests.kit.network.responses import good
 from tests.kit.people.passkeys import (
     BY_PASSWORD,
     ORIGIN,
     RP_ID,
     add_passkey,
     creation_options,
-    good,
     log_in,
     login_options,
     proof_by,
     register,
     second_factor,
 )
+from tests.kit.people.person import Person
 from tests.kit.people.soft_authenticator import USER_PRESENT, SoftPasskey
 from tests.kit.samples import some
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import context_of
 from tests.security.planted import nothing, yes
 
@@ -41,8 +43,8 @@ REGISTRATION = "/auth/passkeys/registration/options"
 class Scene:
     """Ann, who has a passkey that counts and one that does not; and Bob, who has one."""
 
-    def __init__(self, h: House, ann: Person, bob: Person) -> None:
-        self.h, self.ann, self.bob = h, ann, bob
+    def __init__(self, server: InProcessServer, ann: Person, bob: Person) -> None:
+        self.server, self.ann, self.bob = server, ann, bob
         self.counting: SoftPasskey
         self.synced: SoftPasskey
         self.of_bob: SoftPasskey
@@ -56,7 +58,7 @@ class Scene:
         self.uid_of_bob = added["passkey"]["uid"]
 
     async def logs_in(self, credential: Any) -> bool:
-        answer = await self.h.http.post("/auth/passkeys/login", json={"credential": credential})
+        answer = await self.server.http.post("/auth/passkeys/login", json={"credential": credential})
         return answer.status_code == 200
 
     async def proves(self, person: Person, credential: Any) -> bool:
@@ -68,14 +70,14 @@ Attack = Callable[[Scene], Awaitable[bool]]  # whether it succeeds
 
 async def sent_again(at: Scene) -> bool:
     """An assertion that was overheard, without a counter that would give it away."""
-    credential = at.synced.assertion(await login_options(at.h.http), ORIGIN)
+    credential = at.synced.assertion(await login_options(at.server.http), ORIGIN)
     assert await at.logs_in(credential)
     return await at.logs_in(credential)
 
 
 async def after_a_wrong_one(at: Scene) -> bool:
     """The challenge of an assertion that was refused."""
-    options = await login_options(at.h.http)
+    options = await login_options(at.server.http)
     assert not await at.logs_in(at.synced.assertion(options, ORIGIN, signature=b"no"))
     return await at.logs_in(at.synced.assertion(options, ORIGIN))
 
@@ -84,7 +86,7 @@ def wrong(**parts: Any) -> Attack:
     """A login with something wrong in what the authenticator or the browser made."""
 
     async def attack(at: Scene) -> bool:
-        return (await log_in(at.h.http, at.synced, **parts)).status_code == 200
+        return (await log_in(at.server.http, at.synced, **parts)).status_code == 200
 
     return attack
 
@@ -92,8 +94,8 @@ def wrong(**parts: Any) -> Attack:
 async def copied(at: Scene) -> bool:
     """A copy of a passkey, whose counter stands where the last one stood."""
     count = at.counting.counter + 1
-    good(await log_in(at.h.http, at.counting, counter=count))
-    return (await log_in(at.h.http, at.counting, counter=count)).status_code == 200
+    good(await log_in(at.server.http, at.counting, counter=count))
+    return (await log_in(at.server.http, at.counting, counter=count)).status_code == 200
 
 
 async def for_another_account(at: Scene) -> bool:
@@ -115,13 +117,13 @@ async def for_another_purpose(at: Scene) -> bool:
 async def too_late(at: Scene) -> bool:
     """An assertion of yesterday."""
     credential = await proof_by(at.ann, at.synced)
-    at.h.clock.pass_(CHALLENGE_LIFETIME)
+    at.server.clock.pass_(CHALLENGE_LIFETIME)
     return await at.proves(at.ann, credential)
 
 
 async def with_another_handle(at: Scene) -> bool:
     """An authenticator that means Bob, with Ann's passkey."""
-    return (await log_in(at.h.http, at.synced, user_handle=at.of_bob.user_handle)).status_code == 200
+    return (await log_in(at.server.http, at.synced, user_handle=at.of_bob.user_handle)).status_code == 200
 
 
 async def the_last_one(at: Scene) -> bool:
@@ -158,7 +160,7 @@ ATTACKS: dict[str, Attack] = {
     "begun before a change of password": begun_before,
 }
 
-Plant = Callable[[pytest.MonkeyPatch, House], None]
+Plant = Callable[[pytest.MonkeyPatch, InProcessServer], None]
 
 
 def replaced(module: Any, name: str, planted: Any) -> Plant:
@@ -169,7 +171,7 @@ def replaced(module: Any, name: str, planted: Any) -> Plant:
 def shorter(module: Any, name: str, without: str) -> Plant:
     """A statement that lost a condition."""
 
-    def plant(patch: pytest.MonkeyPatch, _: House) -> None:
+    def plant(patch: pytest.MonkeyPatch, _: InProcessServer) -> None:
         text: str = getattr(module, name).sqlite
         assert without in text, f"{name} does not say {without!r}: {text}"
         patch.setattr(module, name, Sql(text.replace(without, "")))
@@ -180,16 +182,16 @@ def shorter(module: Any, name: str, without: str) -> Plant:
 def all_of(*plants: Plant) -> Plant:
     """Bugs of which each alone would be caught by another guard."""
 
-    def plant_all(patch: pytest.MonkeyPatch, h: House) -> None:
+    def plant_all(patch: pytest.MonkeyPatch, server: InProcessServer) -> None:
         for plant in plants:
-            plant(patch, h)
+            plant(patch, server)
 
     return plant_all
 
 
-def any_origin(patch: pytest.MonkeyPatch, h: House) -> None:
+def any_origin(patch: pytest.MonkeyPatch, server: InProcessServer) -> None:
     """Take a ceremony on any page."""
-    patch.setattr(context_of(h.server).relying_party._server, "_verify", yes)
+    patch.setattr(context_of(server.app).relying_party._server, "_verify", yes)
 
 
 async def not_used_up(tx: Any, challenge_hash: str, purpose: Any, user_id: str | None) -> bool:
@@ -261,13 +263,13 @@ FAULTS: dict[str, Plant] = {
 }
 
 
-async def first_success(h: House, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> str | None:
+async def first_success(server: InProcessServer, plant: Plant, monkeypatch: pytest.MonkeyPatch) -> str | None:
     """The first attack that succeeds with this fault; what it needs is made before, on a server without it."""
     for name, attack in ATTACKS.items():
-        at = Scene(h, await h.person(), await h.person())
+        at = Scene(server, await server.person(), await server.person())
         await at.set_up()
         with no_stale_names(), monkeypatch.context() as patch:
-            plant(patch, h)
+            plant(patch, server)
             try:
                 if await attack(at):
                     return name
@@ -276,22 +278,22 @@ async def first_success(h: House, plant: Plant, monkeypatch: pytest.MonkeyPatch)
     return None
 
 
-@runs
-async def test_no_attack_succeeds(house: Open) -> None:
+@async_test
+async def test_no_attack_succeeds(open_server: OpenServer) -> None:
     """On a server as it is."""
-    async with house(public_url=ORIGIN) as h:
+    async with open_server(public_url=ORIGIN) as server:
         for name, attack in ATTACKS.items():
-            at = Scene(h, await h.person(), await h.person())
+            at = Scene(server, await server.person(), await server.person())
             await at.set_up()
             assert not await attack(at), name
 
 
 @pytest.mark.parametrize("fault", some("faults of passkey logins", FAULTS))
-@runs
-async def test_a_planted_fault_is_caught(house: Open, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
+@async_test
+async def test_a_planted_fault_is_caught(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """With one guard taken out, one of the attacks succeeds."""
-    async with house(public_url=ORIGIN) as h:
-        caught = await first_success(h, FAULTS[fault], monkeypatch)
+    async with open_server(public_url=ORIGIN) as server:
+        caught = await first_success(server, FAULTS[fault], monkeypatch)
     assert caught, "not noticed"
     print(f"{fault}: {caught}")  # noqa: T201 - what caught it, for who writes the page
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.faults.planted_faults import no_stale_names
 from tests.kit.samples import some
 from tests.security.matrix import Matrix, staged
@@ -16,7 +17,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "testing.md"
 
 
 @pytest.mark.parametrize("bug", some("faults of the server against the matrix", BUGS))
-@runs
+@async_test
 async def test_a_planted_bug_is_caught(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, bug: str) -> None:
     """A server with one thing wrong is not what the table says."""
     async with staged({"db_path": tmp_path / "vault.db"}, clock) as stage:

@@ -19,14 +19,17 @@ from strongroom.descriptors import Decoys
 from strongroom.rules import FAILURES_PER_ADDRESS, MINUTE
 from strongroom.store import open_database
 from strongroom.store.maintenance.copy import copy
-from tests.conftest import SECRET, Clock, Open, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import context_of, database_of
 from tests.kit.servers.populated_database import rows_of
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.secret import SECRET
+from tests.kit.servers.silent_watcher import SilentWatcher
 from tests.security.asgi_request import Answer, fresh_address
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Stage
-from tests.store.test_epochs import Silence
 
 HERE = "192.0.2.77"
 LENGTHS = {"salt": 16, "recovery": 144}
@@ -50,7 +53,7 @@ def shape(answer: Answer) -> Any:
     return answer.status, headers, len(answer.body), list(answer.json()["kdf"]), kdf, random
 
 
-@runs
+@async_test
 async def test_an_account_with_a_descriptor_one_without_and_none_at_all_look_alike(nodes: Nodes) -> None:
     """In status, headers, length, the order of the fields, figures, and the length of what is random."""
     async with nodes() as (stage,):
@@ -65,7 +68,7 @@ async def test_an_account_with_a_descriptor_one_without_and_none_at_all_look_ali
         assert len({answer.body for answer in answers}) == 3
 
 
-@runs
+@async_test
 async def test_a_decoy_is_the_same_for_ever(nodes: Nodes) -> None:
     """On every node, however the email is spelled, under a rotated secret, after a restart; for each email its own."""
     rotated = {"jwt_secret": "another secret of the tests, 32 bytes long", "jwt_secret_previous": SECRET}
@@ -80,7 +83,7 @@ async def test_a_decoy_is_the_same_for_ever(nodes: Nodes) -> None:
     assert len(set(bodies)) == 1
 
 
-@runs
+@async_test
 async def test_decoys_of_other_databases_are_others(clock: Clock, tmp_path: Path) -> None:
     """The secret is random: nobody computes a decoy who has not seen the database."""
     found = set()
@@ -170,7 +173,7 @@ def test_nobody_can_tell_a_decoy_by_its_public_key() -> None:
     assert sum(map(is_sealed, random)) < 20, "the check tells random bytes"
 
 
-@runs
+@async_test
 async def test_nodes_that_start_at_once_have_one_secret(where: str) -> None:
     """Eight servers open a new database at the same time: one row, one decoy."""
     await open_database(where, lambda: 1).close()
@@ -189,7 +192,7 @@ async def test_nodes_that_start_at_once_have_one_secret(where: str) -> None:
             await server.release()
 
 
-@runs
+@async_test
 async def test_a_copied_service_shows_the_same_decoys(tmp_path: Path, clock: Clock) -> None:
     """Even into a target on which a server was started before, which had a secret of its own."""
     source, target = str(tmp_path / "vault.db"), postgres().fresh()
@@ -203,11 +206,11 @@ async def test_a_copied_service_shows_the_same_decoys(tmp_path: Path, clock: Clo
 
     before = await shown(db_path=source)
     assert await shown(database_url=target) != before
-    await copy(source, target, clock, Silence())
+    await copy(source, target, clock, SilentWatcher())
     assert await shown(database_url=target) == before
 
 
-@runs
+@async_test
 async def test_the_hundred_and_first_question_is_refused(nodes: Nodes) -> None:
     """On all nodes together, for known and unknown emails alike, and only for that address; time heals."""
     async with nodes({}, {}) as (one, two):
@@ -225,7 +228,7 @@ async def test_the_hundred_and_first_question_is_refused(nodes: Nodes) -> None:
         assert (await asked(one, "known@example.com", HERE)).status == 200
 
 
-@runs
+@async_test
 async def test_failures_close_this_door_too(nodes: Nodes) -> None:
     """An address that has failed a hundred times with tokens learns nothing here."""
     async with nodes() as (stage,):
@@ -235,7 +238,7 @@ async def test_failures_close_this_door_too(nodes: Nodes) -> None:
         assert (await asked(stage, "who@example.com", HERE)).status == 429
 
 
-@runs
+@async_test
 async def test_who_logs_in_is_not_held_up(nodes: Nodes) -> None:
     """A right password takes the questions about its account back, so an office of many people can log in all day."""
     async with nodes() as (stage,):
@@ -248,7 +251,7 @@ async def test_who_logs_in_is_not_held_up(nodes: Nodes) -> None:
             assert answer.status == 200
 
 
-@runs
+@async_test
 async def test_questions_are_no_guesses_at_an_account(nodes: Nodes) -> None:
     """Ten wrong passwords are ten, however often the client asked before each."""
     async with nodes() as (stage,):
@@ -260,7 +263,7 @@ async def test_questions_are_no_guesses_at_an_account(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("email", ["", "nobody", "a@b@c", "a\0@b", 5, None, "@", "a" * 300 + "@b"])
-@runs
+@async_test
 async def test_what_is_no_email_is_refused_and_not_counted(nodes: Nodes, email: Any) -> None:
     """Its form is judged before any account is looked for."""
     async with nodes() as (stage,):
@@ -274,11 +277,11 @@ async def _failures(tx: Any) -> int:
     return await store.failures.count_of_address(tx, HERE, 0)
 
 
-@runs
-async def test_a_burst_of_questions_is_counted_one_by_one(house: Open) -> None:
+@async_test
+async def test_a_burst_of_questions_is_counted_one_by_one(open_server: OpenServer) -> None:
     """Those that come at once were all let in when none was counted yet; each is judged again when it is."""
-    async with house() as home:
+    async with open_server() as server:
         questions = [f"person{number}@example.com" for number in range(FAILURES_PER_ADDRESS + 30)]
-        asked = [home.http.post("/auth/email/prelogin", json={"email": email}) for email in questions]
+        asked = [server.http.post("/auth/email/prelogin", json={"email": email}) for email in questions]
         statuses = Counter(answer.status_code for answer in await asyncio.gather(*asked))
         assert statuses == {200: FAILURES_PER_ADDRESS, 429: 30}

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.people.passkeys import ORIGIN, RP_ID
 from tests.kit.people.soft_authenticator import EDDSA, ES256, RS256, SoftPasskey, b64, unb64
+from tests.kit.people.wrong_ceremonies import ASSERTION, BOTH, REGISTRATION
 from tests.kit.samples import SEED, rounds
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
-from tests.test_webauthn import ASSERTION, BOTH, REGISTRATION
 
 ROUNDS = rounds(400, 5_000)
 JUNK: tuple[Any, ...] = (None, 0, -1, True, "", "AA", "=", "ä", "A" * 20_000, [], {}, [[]], {"a": 1}, 1e300, "\x00")
@@ -136,7 +136,7 @@ class Ceremonies:
         return f"registration: {how}", is_right if how == "right" else status == 201 and is_right, status
 
 
-@runs
+@async_test
 async def test_random_ceremonies(nodes: Nodes) -> None:
     """Right, wrong in one part, damaged anywhere, sent again, mixed with another account's; the seed is fixed."""
     chance = random.Random(f"{SEED} {ROUNDS}")  # noqa: S311
@@ -153,7 +153,7 @@ async def test_random_ceremonies(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("junk", JUNK, ids=repr)
-@runs
+@async_test
 async def test_junk_is_no_fault(nodes: Nodes, junk: Any) -> None:
     """In the place of each field that the routes of passkeys read, and of the fields within."""
     async with nodes({"public_url": ORIGIN}) as (stage,):

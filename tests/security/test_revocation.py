@@ -3,61 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 
-from strongroom.rules import REUSE_GRACE
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.servers.internals import context_of
 from tests.security.conftest import Nodes
+from tests.security.endings import ENDINGS, PASSWORDS, Cast
 from tests.security.fixtures import PASSWORD, Account, Stage
-
-Step = Callable[[Stage, "Cast"], Awaitable[Any]]
-
-
-class Cast(NamedTuple):
-    """Two sessions of one account, a key of it, and a session of somebody else."""
-
-    here: Account
-    there: Account
-    key: Any
-    other: Account
-
-
-class Ending(NamedTuple):
-    """What is done, by the session `here` on the first node, and who is out after it."""
-
-    act: Step
-    out: str
-
-
-async def reuse(stage: Stage, cast: Cast) -> Any:
-    """A refresh token that was superseded comes back late."""
-    token = cast.there.refresh
-    for _ in range(2):
-        token = (await stage.send("POST", "/auth/refresh", None, {"refreshToken": token})).json()["refreshToken"]
-    stage.clock.pass_(REUSE_GRACE + 1)
-    return await stage.send("POST", "/auth/refresh", None, {"refreshToken": cast.there.refresh})
-
-
-def by_here(method: str, path: str, body: Any = None) -> Step:
-    """A request of the session `here`."""
-    return lambda stage, cast: stage.send(method, path.format(cast=cast), cast.here.access, body)
-
-
-PASSWORDS = {"currentPassword": PASSWORD, "newPassword": "another horse"}
-ENDINGS = {
-    "logout": Ending(by_here("POST", "/auth/logout"), "here"),
-    "logout everywhere": Ending(by_here("POST", "/auth/logout", {"everywhere": True}), "here there"),
-    "session deletion": Ending(by_here("DELETE", "/auth/sessions/{cast.there.session}"), "there"),
-    "deletion of one's own session": Ending(by_here("DELETE", "/auth/sessions/{cast.here.session}"), "here"),
-    "password change": Ending(by_here("PUT", "/auth/password", PASSWORDS), "there"),
-    "account deletion": Ending(by_here("DELETE", "/auth/me", {"password": PASSWORD}), "here there key"),
-    "key revocation": Ending(by_here("DELETE", "/auth/api-keys/{cast.key[uid]}"), "key"),
-    "theft of a refresh token": Ending(reuse, "there"),
-}
 
 
 async def is_in(stage: Stage, bearer: str) -> bool:
@@ -79,7 +33,7 @@ async def refreshes(stage: Stage, account: Account) -> bool:
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-@runs
+@async_test
 async def test_the_next_request_is_refused_on_both_nodes(nodes: Nodes, how: str) -> None:
     """And those whom it does not concern go on, with their refresh tokens too."""
     async with nodes({}, {}) as (one, two):
@@ -105,7 +59,7 @@ async def test_the_next_request_is_refused_on_both_nodes(nodes: Nodes, how: str)
             assert not await refreshes(one, cast.there)
 
 
-@runs
+@async_test
 async def test_the_old_password_opens_nothing_after_a_change(nodes: Nodes) -> None:
     """Logins with the old password that race the change leave no session, on whichever node they are."""
     async with nodes({}, {}) as (one, two):
@@ -123,7 +77,7 @@ async def test_the_old_password_opens_nothing_after_a_change(nodes: Nodes) -> No
         assert (await two.send("POST", "/auth/email/login", None, body)).status == 200
 
 
-@runs
+@async_test
 async def test_a_login_cannot_outrun_a_change_of_password(nodes: Nodes) -> None:
     """The password is changed between the check of the old one and the session: no session is opened."""
     async with nodes({}, {}) as (one, two):
@@ -141,7 +95,7 @@ async def test_a_login_cannot_outrun_a_change_of_password(nodes: Nodes) -> None:
         assert len((await two.send("GET", "/auth/sessions", ann.access)).json()["sessions"]) == 1
 
 
-@runs
+@async_test
 async def test_a_deleted_account_cannot_be_used_by_what_is_under_way(nodes: Nodes) -> None:
     """Writes that race the deletion leave nothing behind, and no fault."""
     async with nodes({}, {}) as (one, two):
@@ -159,7 +113,7 @@ async def test_a_deleted_account_cannot_be_used_by_what_is_under_way(nodes: Node
         assert (await two.send("GET", "/vault", again.json()["accessToken"])).json() == {"vaults": []}
 
 
-@runs
+@async_test
 async def test_deleting_a_session_twice(nodes: Nodes) -> None:
     """The second time it is not there any more."""
     async with nodes() as (one,):

@@ -6,50 +6,20 @@ from typing import Any
 
 from strongroom import store
 from strongroom.rules import DAY
-from tests.conftest import House, Open, Person, runs
-from tests.kit.people.invitations import invite
-from tests.kit.servers.internals import database_of
+from tests.kit.asynchronous import async_test
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import alter, rows_of
-
-KEEPING: dict[str, Any] = {
-    "jwt_access_expiry": "20000d",
-    "jwt_refresh_expiry": "20000d",
-    "trash_days": 4,
-    "history_days": 4,
-    "history_versions": 3,
-}
-VAULTS = [f"0192f0c1-0000-7000-8000-00000000000{n}" for n in range(3)]
-DOCUMENTS = [f"0192f0c1-0000-7000-8000-0000000000d{n}" for n in range(5)]
-CHANGED, DELETED, OTHER = DOCUMENTS[0], DOCUMENTS[1], DOCUMENTS[2]
-
-
-async def good(person: Person, method: str, path: str, body: Any = None) -> dict[str, Any]:
-    answer = await person(method, path, body)
-    assert answer.status_code in (200, 201), (method, path, answer.text)
-    told: dict[str, Any] = answer.json()
-    return told
-
-
-def at(document: str, vault: str = VAULTS[0]) -> str:
-    return f"/vaults/{vault}/documents/{document}"
-
-
-async def vault(person: Person, number: int) -> None:
-    """A vault with a blob that was replaced once."""
-    blob = {"data": "QkxPQg==", "salt": "c2FsdA=="}
-    await good(person, "POST", "/vault", {"uid": VAULTS[number], "name": f"vault {number}", **blob})
-    await good(person, "PUT", f"/vault/{VAULTS[number]}", {**blob, "data": "QkxPQgBC", "version": 1})
-
-
-async def document(person: Person, uid: str, *, deleted: bool = False, vault: str = VAULTS[0]) -> None:
-    """A document that was changed twice, or once and then deleted."""
-    await good(person, "POST", f"/vaults/{vault}/documents", {"uid": uid, "collection": "c", "data": "AAAA"})
-    await good(person, "PUT", at(uid, vault), {"data": "BBBB", "hmac": "h", "version": 1})
-    if deleted:
-        await good(person, "DELETE", at(uid, vault))
-    else:
-        await good(person, "PUT", at(uid, vault), {"data": "CCCC", "hmac": "h", "version": 2})
-
+from tests.kit.servers.twin_accounts import (
+    CHANGED,
+    DOCUMENTS,
+    KEEPING,
+    VAULTS,
+    at,
+    document,
+    furnish,
+    good,
+    vault,
+)
 
 READ = [
     "/auth/me",
@@ -71,11 +41,11 @@ READ = [
 ]
 
 
-@runs
-async def test_what_an_account_reads_is_its_own(house: Open) -> None:
+@async_test
+async def test_what_an_account_reads_is_its_own(open_server: OpenServer) -> None:
     """Another account that has the same uids and more versions of everything changes no answer."""
-    async with house(**KEEPING) as home:
-        ann = await furnish(home, "ann@example.com")
+    async with open_server(**KEEPING) as server:
+        ann = await furnish(server, "ann@example.com")
 
         async def read() -> dict[str, Any]:
             answers = {path: await ann("GET", path) for path in READ}
@@ -83,36 +53,18 @@ async def test_what_an_account_reads_is_its_own(house: Open) -> None:
             told["/auth/export"] = told["/auth/export"].splitlines()[1:-1]  # first and last have an id of their own
             events = answers["/auth/events"].json()["events"]  # of which each export is one
             told["/auth/events"] = [one for one in events if "export" not in one["type"]]
-            told["what an operator sees"] = await home.server._context.db.read(store.accounts.show, ann.id)
+            told["what an operator sees"] = await server.app._context.db.read(store.accounts.show, ann.id)
             return told
 
         before = await read()
         assert sum(bool(text) for text in before.values()) > 25
-        home.clock.pass_(1_000)
-        bob = await furnish(home, "bob@example.com")
+        server.clock.pass_(1_000)
+        bob = await furnish(server, "bob@example.com")
         await document(bob, DOCUMENTS[3])
         await document(bob, DOCUMENTS[4], deleted=True)
         await good(bob, "PUT", at(CHANGED), {"data": "FFFF", "version": 3})
         await good(bob, "PUT", f"/vault/{VAULTS[0]}", {"data": "QkI=", "salt": "", "version": 2})
         assert await read() == before
-
-
-async def furnish(home: House, email: str) -> Person:
-    """An account with one of everything, under the same uids as any other."""
-    person = await home.person(email, invitation=await invite(database_of(home.server), email))
-    await vault(person, 0)
-    await vault(person, 1)
-    await document(person, CHANGED)
-    await document(person, DELETED, deleted=True)
-    await document(person, OTHER, vault=VAULTS[1])
-    await person.key()
-    for version in (0, 1):
-        body = {"keyring": "S0VZUklORw==", "version": version, "currentPassword": "correct horse"}
-        await good(person, "PUT", "/auth/keyring", body)
-    await good(person, "POST", "/auth/refresh", {"refreshToken": person.refresh})
-    assert (await home.login(email)).status_code == 200
-    assert (await home.login(email, "wrong horse")).status_code == 401
-    return person
 
 
 async def rows_but(where: str, *mine: str) -> dict[str, list[tuple[Any, ...]]]:
@@ -123,13 +75,13 @@ async def rows_but(where: str, *mine: str) -> dict[str, list[tuple[Any, ...]]]:
     return {name: [row for row in rows if not set(mine) & set(row)] for name, rows in found.items()}
 
 
-@runs
-async def test_no_row_of_another_account(house: Open, where: str) -> None:
+@async_test
+async def test_no_row_of_another_account(open_server: OpenServer, where: str) -> None:
     """Everything that an account can do, and what is thrown away of it when its time has come."""
-    async with house(**KEEPING) as home:
-        ann = await furnish(home, "ann@example.com")
-        home.clock.pass_(3 * DAY)
-        await furnish(home, "bob@example.com")
+    async with open_server(**KEEPING) as server:
+        ann = await furnish(server, "ann@example.com")
+        server.clock.pass_(3 * DAY)
+        await furnish(server, "bob@example.com")
         others = await rows_but(where, ann.id)
         owned = (
             "versions",
@@ -146,10 +98,10 @@ async def test_no_row_of_another_account(house: Open, where: str) -> None:
             after = await rows_but(where, ann.id)
             assert after == others, what
 
-        await home.chores()
+        await server.purge_expired()
         await unchanged("nothing is due")
-        home.clock.pass_(2 * DAY)
-        await home.chores()
+        server.clock.pass_(2 * DAY)
+        await server.purge_expired()
         await unchanged("history and trash")
         mine = await rows_of(where)
         assert [row for row in mine["versions"] if ann.id in row] == []
@@ -203,15 +155,15 @@ async def test_no_row_of_another_account(house: Open, where: str) -> None:
         assert not [row for rows in (await rows_of(where)).values() for row in rows if ann.id in row]
 
 
-@runs
-async def test_no_row_of_another_document_or_vault(house: Open, where: str) -> None:
+@async_test
+async def test_no_row_of_another_document_or_vault(open_server: OpenServer, where: str) -> None:
     """Two of one account, with the same versions; one was made days before the other."""
-    async with house(**KEEPING) as home:
-        ann = await home.person()
+    async with open_server(**KEEPING) as server:
+        ann = await server.person()
         await vault(ann, 0)
         await document(ann, DOCUMENTS[0])
         await document(ann, DOCUMENTS[1], deleted=True)
-        home.clock.pass_(3 * DAY)
+        server.clock.pass_(3 * DAY)
         await vault(ann, 1)
         await document(ann, DOCUMENTS[2], vault=VAULTS[1])
         await document(ann, DOCUMENTS[3], vault=VAULTS[1], deleted=True)
@@ -227,8 +179,8 @@ async def test_no_row_of_another_document_or_vault(house: Open, where: str) -> N
             "vaults": 1,
             "blob_versions": 1,
         }
-        home.clock.pass_(2 * DAY)
-        await home.chores()
+        server.clock.pass_(2 * DAY)
+        await server.purge_expired()
         assert await others() == before, "history and trash"
         for version in (3, 4, 5, 6):
             await good(ann, "PUT", at(DOCUMENTS[0]), {"data": "DDDD", "version": version})
@@ -242,12 +194,12 @@ async def test_no_row_of_another_document_or_vault(house: Open, where: str) -> N
         assert await others() == before, "a vault is deleted"
 
 
-@runs
-async def test_a_row_of_another_that_is_changed_is_seen(house: Open, where: str) -> None:
+@async_test
+async def test_a_row_of_another_that_is_changed_is_seen(open_server: OpenServer, where: str) -> None:
     """The comparison above can fail."""
-    async with house(**KEEPING) as home:
-        ann = await home.person()
-        await furnish(home, "bob@example.com")
+    async with open_server(**KEEPING) as server:
+        ann = await server.person()
+        await furnish(server, "bob@example.com")
         before = await rows_but(where, ann.id)
         await alter(where, "DELETE FROM versions WHERE version = 2")
         assert await rows_but(where, ann.id) != before

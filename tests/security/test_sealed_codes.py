@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.servers.internals import context_of
 from tests.kit.servers.populated_database import rows_of
+from tests.security.code_owner import Owner, assert_refused, enrolled
 from tests.security.conftest import Nodes
 from tests.security.fixtures import Stage
-from tests.security.test_second_factor import Owner, enrolled, refused
 
 OLD, NEW, OWN = (f"the {name} secret, which has 32 bytes or more" for name in ("old", "new", "own"))
 
@@ -32,7 +32,7 @@ async def logs_in(owner: Owner) -> bool:
     return (await owner.finish(await owner.ticket(), owner.next_code())).status == 200
 
 
-@runs
+@async_test
 async def test_the_database_does_not_show_the_secret(nodes: Nodes, where: str) -> None:
     """Nor a recovery code, nor a ticket: whoever reads it can make no code."""
     async with nodes() as (stage,):
@@ -61,7 +61,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@runs
+@async_test
 async def test_a_changed_secret_seals_anew(nodes: Nodes, where: str, change: str) -> None:
     """Codes count before and after; then nothing is left that needs the secret of before."""
     before, during = CHANGES[change]
@@ -77,7 +77,7 @@ async def test_a_changed_secret_seals_anew(nodes: Nodes, where: str, change: str
             assert await logs_in(on(owner, three))
 
 
-@runs
+@async_test
 async def test_many_secrets_are_sealed_in_steps(nodes: Nodes, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All of them, those of enrolments that have begun included, however they fall on the steps."""
     monkeypatch.setattr("strongroom.actions.second_factors.RESEALED_AT_ONCE", 2)
@@ -92,7 +92,7 @@ async def test_many_secrets_are_sealed_in_steps(nodes: Nodes, where: str, monkey
         assert {row[2] for row in sealed} == {context_of(two.app).secret_box.key_id}
 
 
-@runs
+@async_test
 async def test_a_lost_secret_is_told_and_recovery_codes_still_count(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,6 +110,6 @@ async def test_a_lost_secret_is_told_and_recovery_codes_still_count(
         ticket = await owner.ticket()
         for _ in range(12):
             answer = await owner.finish(ticket, owner.code())
-            refused(answer, "unavailable", 503)
+            assert_refused(answer, "unavailable", 503)
             assert "recovery code" in answer.json()["error"]["message"]
         assert (await owner.finish(await owner.ticket(), {"recoveryCode": owner.recovery_codes[0]})).status == 200

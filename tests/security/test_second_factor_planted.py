@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.faults.planted_faults import no_stale_names
 from tests.security.conftest import Nodes
 from tests.security.fixtures import Stage
@@ -41,7 +41,7 @@ async def prepared(one: Stage, two: Stage) -> Stage:
     return one
 
 
-@runs
+@async_test
 async def test_the_table_is_kept(nodes: Nodes) -> None:
     """Without a fault nothing is noticed."""
     async with nodes({}, {}) as (one, two):
@@ -49,7 +49,7 @@ async def test_the_table_is_kept(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-@runs
+@async_test
 async def test_a_planted_way_around_is_caught(nodes: Nodes, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """A server that lets somebody around the second factor is not what the table says."""
     async with nodes({}, {}) as (one, two):

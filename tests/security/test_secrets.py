@@ -10,8 +10,8 @@ import pytest
 from cryptography.hazmat.primitives.kdf.argon2 import Argon2id
 
 from strongroom import credentials
-from tests.conftest import runs
 from tests.contract.jwt import verifies
+from tests.kit.asynchronous import async_test
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
 
@@ -25,7 +25,7 @@ async def works(stage: Stage, account: Account) -> tuple[bool, bool]:
     return me.status == 200, again.status == 200
 
 
-@runs
+@async_test
 async def test_a_new_secret_logs_nobody_out(nodes: Nodes) -> None:
     """While the previous one is named its tokens are good; new ones are signed with the new one, and outlive it."""
     rotated = {"jwt_secret": NEW, "jwt_secret_previous": OLD}
@@ -43,7 +43,7 @@ async def test_a_new_secret_logs_nobody_out(nodes: Nodes) -> None:
         assert await works(before, moved) == (False, False)
 
 
-@runs
+@async_test
 async def test_no_previous_secret_is_not_an_empty_one(nodes: Nodes) -> None:
     """A token that is signed with nothing is signed with nothing."""
     from tests.contract.jwt import claims, signed
@@ -75,7 +75,7 @@ async def stored_hash(where: str, email: str, new: str | None = None) -> str:
 
 @pytest.mark.production_hashing
 @pytest.mark.parametrize(("memory", "passes"), [(8_192, 1), (20_480, 3)])
-@runs
+@async_test
 async def test_a_hash_of_other_parameters_is_made_anew_at_login(
     nodes: Nodes, where: str, memory: int, passes: int
 ) -> None:
@@ -98,7 +98,7 @@ async def test_a_hash_of_other_parameters_is_made_anew_at_login(
         assert [await works(stage, account) for account in (ann, there)] == [(True, True)] * 2
 
 
-@runs
+@async_test
 async def test_a_weak_hash_serves_every_road(nodes: Nodes, where: str) -> None:
     """A password change and a deletion take it too."""
     async with nodes() as (stage,):

@@ -14,7 +14,8 @@ from strongroom.errors import InvalidCredentials, InvalidPasskey, InvalidSecondF
 from strongroom.model import Actor, Origin, PasskeyProof, Proof, RecoveryCodeProof, StoredPasskey
 from strongroom.one_time_codes import SealedSecret
 from strongroom.store import Database, Tx
-from tests.conftest import START, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import START
 from tests.kit.servers.populated_database import rows_of
 
 ANN, ORIGIN = Actor("ann"), Origin("192.0.2.1", "tests")
@@ -60,7 +61,7 @@ async def set_up(tx: Tx, sign_count: int = 0) -> StoredPasskey:
 
 @pytest.mark.parametrize("proof", STALE.values(), ids=STALE)
 @pytest.mark.parametrize("change", [begin_codes, disable_codes, replace_recovery_codes, begin_passkey, delete_passkey])
-@runs
+@async_test
 async def test_a_factor_cannot_outrun_a_change_of_password(
     open_db: Callable[[], Database], where: str, change: Callable[[Tx, Proof], Awaitable[None]], proof: Proof
 ) -> None:
@@ -106,7 +107,7 @@ async def use_as_second_factor(tx: Tx, passkey: StoredPasskey, proof: PasskeyPro
 
 @pytest.mark.parametrize("meanwhile", MEANWHILE.values(), ids=MEANWHILE)
 @pytest.mark.parametrize(("use", "refusal"), [(log_in, InvalidPasskey), (use_as_second_factor, InvalidSecondFactor)])
-@runs
+@async_test
 async def test_a_passkey_that_has_changed_since_it_was_verified(
     open_db: Callable[[], Database], where: str, use: Any, refusal: type[Exception], meanwhile: Meanwhile
 ) -> None:
@@ -128,7 +129,7 @@ async def test_a_passkey_that_has_changed_since_it_was_verified(
 
 @pytest.mark.parametrize(("stored", "asserted"), [(5, 6), (0, 1), (0, 0)])
 @pytest.mark.parametrize("use", [log_in, use_as_second_factor])
-@runs
+@async_test
 async def test_a_passkey_that_is_as_it_was_verified(
     open_db: Callable[[], Database], where: str, use: Any, stored: int, asserted: int
 ) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from strongroom.actions import change_feed
 from strongroom.server.live.channel import Channel
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.network.event_stream import Follow
 from tests.security.conftest import Nodes
+from tests.security.endings import ENDINGS, Cast
 from tests.security.fixtures import Stage
-from tests.security.test_revocation import ENDINGS, Cast
 
 REASONS = {"here": "session_revoked", "there": "session_revoked", "key": "key_revoked"}
 
@@ -33,7 +33,7 @@ async def write(stage: Stage, account: Any, vault: str) -> str:
 
 
 @pytest.mark.parametrize("how", ENDINGS)
-@runs
+@async_test
 async def test_a_stream_ends_on_both_nodes(nodes: Nodes, how: str) -> None:
     """With the word for it; what is written afterwards is not shown, and those whom it does not concern go on."""
     async with nodes({}, {}) as (one, two), cast_on(one, two) as (cast, vault), AsyncExitStack() as stack:
@@ -63,7 +63,7 @@ async def test_a_stream_ends_on_both_nodes(nodes: Nodes, how: str) -> None:
                 assert (await stream.next()).data["uid"] == after
 
 
-@runs
+@async_test
 async def test_what_is_ready_is_not_shown_after_the_end(nodes: Nodes) -> None:
     """A reader that is slow to take: when it takes again, the session is over, and so is what waited for it."""
     async with (
@@ -83,7 +83,7 @@ async def test_what_is_ready_is_not_shown_after_the_end(nodes: Nodes) -> None:
         assert await stream.reason() == "session_revoked"
 
 
-@runs
+@async_test
 async def test_the_look_at_who_follows_comes_after_the_look_at_what_changed(
     nodes: Nodes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +111,7 @@ async def test_the_look_at_who_follows_comes_after_the_look_at_what_changed(
         assert hit.is_set()
 
 
-@runs
+@async_test
 async def test_a_stream_that_catches_up_is_looked_at_too(nodes: Nodes, monkeypatch: pytest.MonkeyPatch) -> None:
     """Page by page: the session ends in the middle, and the rest is not shown."""
     monkeypatch.setattr("strongroom.server.live.change_source.PAGE", 2)
@@ -140,7 +140,7 @@ async def test_a_stream_that_catches_up_is_looked_at_too(nodes: Nodes, monkeypat
             assert pages < 5
 
 
-@runs
+@async_test
 async def test_a_stranger_follows_nothing(nodes: Nodes) -> None:
     """Bob sees no vault of Ann's, and what she does is not on his stream."""
     async with nodes({}) as (one,), cast_on(one, one) as (cast, vault):

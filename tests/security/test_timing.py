@@ -4,37 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from statistics import quantiles
 
 import pytest
 
 from tests.contract.checks import without_id
-from tests.contract.harness import STRONGROOM, Server, fresh_address
-from tests.contract.people import Person, unique_email
+from tests.kit.people.api_user import ApiUser, unique_email
 from tests.kit.samples import LONG, rounds
-from tests.kit.waiting import until
+from tests.kit.servers.process import STRONGROOM, Server, fresh_address
+from tests.security.request_times import ATTEMPTS, MARGIN, PAIRS, quick
 
-PAIRS = rounds(30, 100)
-MARGIN = 0.05 if LONG else 0.10
-ATTEMPTS = 3  # other work on the machine may disturb one measurement; it does not disturb three in the same way
 pytestmark = pytest.mark.alone
-
-
-def measured(server: Server, ids: list[str]) -> list[float]:
-    """The milliseconds that the server itself took for these requests, from its log."""
-
-    def logged() -> dict[str, float]:
-        lines = (json.loads(line) for line in server.log().splitlines() if line.startswith("{"))
-        return {line["requestId"]: line["ms"] for line in lines if line["event"] == "request"}
-
-    until(lambda: set(ids) <= logged().keys(), "the lines of the log")
-    found = logged()
-    return [found[name] for name in ids]
-
-
-def quick(server: Server, ids: list[str]) -> float:
-    """The milliseconds of the quickest tenth of these requests, which other work on the machine did not disturb."""
-    return quantiles(measured(server, ids), n=10)[0]
 
 
 def apart(server: Server, known: str, attempt: int) -> float:
@@ -62,7 +41,7 @@ def test_known_and_unknown_emails_take_the_same_time(tmp_path: Path) -> None:
     server = Server(tmp_path, LOG_LEVEL="debug")
     server.program = STRONGROOM  # at the cost of production
     try:
-        known = Person.register(server.start()).email
+        known = ApiUser.register(server.start()).email
         apart_by = []
         for attempt in range(ATTEMPTS):
             apart_by.append(apart(server, known, attempt))
@@ -94,7 +73,7 @@ def test_a_planted_delay_is_noticed(tmp_path: Path) -> None:
     server = Server(tmp_path, LOG_LEVEL="debug")
     server.program = ("-c", SLOWER_FOR_UNKNOWN.replace("SHARE", str(4 * MARGIN / (1 - MARGIN))))
     try:
-        assert apart(server, Person.register(server.start()).email, 0) > MARGIN
+        assert apart(server, ApiUser.register(server.start()).email, 0) > MARGIN
     finally:
         server.abandon()
 
@@ -138,7 +117,7 @@ def test_prelogins_take_the_same_time(tmp_path: Path) -> None:
     server = Server(tmp_path, LOG_LEVEL="debug")
     server.program = STRONGROOM  # at the cost of production
     try:
-        bare, derived = Person.register(server.start()).email, unique_email()
+        bare, derived = ApiUser.register(server.start()).email, unique_email()
         body = {"email": derived, "password": "an auth key", "kdf": KDF, "keyring": "A" * 200_000}
         with server.connect(address=fresh_address()) as http:
             assert http.post("/auth/email/register", json=body).status_code == 201

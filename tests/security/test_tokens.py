@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from strongroom.rules import MINUTE
-from tests.conftest import runs
-from tests.contract.harness import SECRET
 from tests.contract.jwt import resigned
+from tests.kit.asynchronous import async_test
+from tests.kit.servers.secret import SECRET
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
 from tests.security.forgeries import corpus
@@ -26,7 +26,7 @@ async def unharmed(stage: Stage, ann: Account) -> None:
     assert await refresh(stage, ann.refresh) == (200, "")
 
 
-@runs
+@async_test
 async def test_the_forger_can_sign(nodes: Nodes) -> None:
     """Signed anew with nothing changed, both tokens are good: what is refused below is what was done to them."""
     async with nodes(GOOD) as (stage,):
@@ -36,7 +36,7 @@ async def test_the_forger_can_sign(nodes: Nodes) -> None:
         assert len(corpus(ann.access, ann.refresh)) >= 500
 
 
-@runs
+@async_test
 async def test_no_forged_access_token_is_taken(nodes: Nodes) -> None:
     """As a bearer, each gets 401 and the same answer as no token at all."""
     async with nodes(GOOD) as (stage,):
@@ -55,7 +55,7 @@ async def test_no_forged_access_token_is_taken(nodes: Nodes) -> None:
 
 
 @pytest.mark.parametrize("sign", ["\u00a0", "\u0085"])
-@runs
+@async_test
 async def test_a_byte_that_only_looks_like_white_space_is_part_of_the_token(nodes: Nodes, sign: str) -> None:
     """HTTP knows the space and the tab; a no-break space is one more letter, and a token has one spelling."""
     async with nodes(GOOD) as (stage,):
@@ -65,7 +65,7 @@ async def test_a_byte_that_only_looks_like_white_space_is_part_of_the_token(node
             assert answer.status == 401
 
 
-@runs
+@async_test
 async def test_no_forged_refresh_token_is_taken(nodes: Nodes) -> None:
     """In the body, each gets 401; 400 only where the JSON itself is broken text, 413 where it is too long."""
     async with nodes(GOOD) as (stage,):
@@ -84,7 +84,7 @@ async def test_no_forged_refresh_token_is_taken(nodes: Nodes) -> None:
         await unharmed(stage, ann)
 
 
-@runs
+@async_test
 async def test_no_mixture_of_two_peoples_tokens_is_taken(nodes: Nodes) -> None:
     """Neither somebody else's session under one's own name nor the other way round, though the signature fits."""
     async with nodes(GOOD) as (stage,):
@@ -96,7 +96,7 @@ async def test_no_mixture_of_two_peoples_tokens_is_taken(nodes: Nodes) -> None:
         await unharmed(stage, bob)
 
 
-@runs
+@async_test
 async def test_no_token_outlives_its_session_its_account_or_its_time(nodes: Nodes) -> None:
     """Whatever expiry a forger gives it: an ended session is ended."""
     async with nodes(GOOD) as (stage,):
@@ -113,7 +113,7 @@ async def test_no_token_outlives_its_session_its_account_or_its_time(nodes: Node
         assert await refresh(stage, late.refresh) == (200, "")
 
 
-@runs
+@async_test
 async def test_no_answer_echoes_a_token(nodes: Nodes) -> None:
     """A refusal says what is wrong, not what was sent."""
     async with nodes(GOOD) as (stage,):

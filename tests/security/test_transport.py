@@ -19,10 +19,10 @@ import pytest
 import strongroom
 from strongroom.server import request as http
 from strongroom.server.transport import connection as transport
-from tests.conftest import SECRET
 from tests.kit.network.raw_http import listening
 from tests.kit.servers.internals import context_of, runner_of
 from tests.kit.servers.memory import resident
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 
 SOON = 0.4  # what the limits are shortened to, in seconds

@@ -12,8 +12,10 @@ from urllib.parse import quote
 from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.request import Access
-from tests.conftest import House, Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
 from tests.kit.samples import some
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.security.asgi_request import ask
 
 _numbers = itertools.count(1)
@@ -154,53 +156,55 @@ async def key_of(owner: Person, at: Place, permissions: list[str], scope: str) -
     return await owner.key(permissions=permissions, **{name: scopes[name] for name in scope.split()})
 
 
-async def play(h: House, permissions: list[str], scope: str, numbers: Iterable[int] | None = None) -> list[str]:
+async def play(
+    server: InProcessServer, permissions: list[str], scope: str, numbers: Iterable[int] | None = None
+) -> list[str]:
     """The ways of these numbers, or all, with keys of these permissions; what was shown that should not have been."""
-    owner = await h.person()
-    unchanged = await furnished(h.app, owner)
+    owner = await server.person()
+    unchanged = await furnished(server.app, owner)
     count = len(list(ways(unchanged)))
     unscoped = "" if scope else await key_of(owner, unchanged, permissions, scope)
     leaks: list[str] = []
     for number in range(count) if numbers is None else numbers:
         reads = all(one.method == "GET" for one in list(ways(unchanged))[number])
-        at = unchanged if reads else await furnished(h.app, owner)
+        at = unchanged if reads else await furnished(server.app, owner)
         key = unscoped or await key_of(owner, at, permissions, scope)
         for one in list(ways(at))[number]:
             if "read" in permissions and one.route.endswith("/events"):
                 continue  # a stream, which has no end of its own
-            found = await shown(h.app, key, one, at)
+            found = await shown(server.app, key, one, at)
             leaks += [f"{one.method} {one.route} {one.body} {one.if_match}: {secret}" for secret in found]
     return leaks
 
 
-@runs
-async def test_who_may_not_read_is_shown_nothing_stored(house: Open) -> None:
+@async_test
+async def test_who_may_not_read_is_shown_nothing_stored(open_server: OpenServer) -> None:
     """Permissions without `read`, alone and with every scope, by every way that answers with something stored.
 
     In `make test` each kind of key comes by a quarter of the ways; each way with some key.
     """
-    async with house() as h:
-        count = len(list(ways(await furnished(h.app, await h.person()))))
+    async with open_server() as server:
+        count = len(list(ways(await furnished(server.app, await server.person()))))
         for shift, (permissions, scope) in enumerate(KEYS):
             assert not await play(
-                h, permissions, scope, some("ways to read with a key that may not", range(count), shift)
+                server, permissions, scope, some("ways to read with a key that may not", range(count), shift)
             ), (permissions, scope)
 
 
-@runs
-async def test_the_same_ways_show_it_to_who_may_read(house: Open) -> None:
+@async_test
+async def test_the_same_ways_show_it_to_who_may_read(open_server: OpenServer) -> None:
     """A test in which nobody is shown anything would pass too easily."""
-    async with house() as h:
-        seen = await play(h, ["read", "write", "delete"], "")
+    async with open_server() as server:
+        seen = await play(server, ["read", "write", "delete"], "")
         for way in ("PUT /vault/{uid}", "DELETE /vaults/{vaultUid}/documents/{uid}", "GET /vault/{uid}"):
             assert any(leak.startswith(way) for leak in seen), way
 
 
-@runs
-async def test_every_route_of_keys_is_tried(house: Open) -> None:
+@async_test
+async def test_every_route_of_keys_is_tried(open_server: OpenServer) -> None:
     """A new route that an API key may call needs a way here."""
-    async with house() as h:
-        at = await furnished(h.app, await h.person())
+    async with open_server() as server:
+        at = await furnished(server.app, await server.person())
         tried = {(one.method, one.route) for way in ways(at) for one in way}
         open_to_keys = {
             (endpoint.method, endpoint.path)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import uuid
 from typing import Any
 
-from tests.conftest import Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 
 CREATE = {"op": "create", "collection": "c", "data": "AAAA"}
 
@@ -25,11 +27,11 @@ async def state(person: Person, vault: dict[str, Any]) -> Any:
     return listed["documents"], (await person("GET", f"/vault/{vault['uid']}")).json()
 
 
-@runs
-async def test_all_is_done_in_order(house: Open) -> None:
+@async_test
+async def test_all_is_done_in_order(open_server: OpenServer) -> None:
     """Later operations see earlier ones; each result has a moment of its own; the vault's clock is the last."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         old = await person.document(vault, data="BBBB", hmac="h")
         uid = new_uid()
@@ -64,11 +66,11 @@ async def test_all_is_done_in_order(house: Open) -> None:
         assert (shown_vault["updatedAt"], shown_vault["documents"], shown_vault["bytes"]) == (moments[-1], 2, 9)
 
 
-@runs
-async def test_one_that_fails_undoes_all_and_every_one_is_named(house: Open) -> None:
+@async_test
+async def test_one_that_fails_undoes_all_and_every_one_is_named(open_server: OpenServer) -> None:
     """With what is stored, as it was before the batch: nothing of the batch stays."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, other = await person.vault(), await person.vault()
         one, two = await person.document(vault), await person.document(vault)
         gone, elsewhere = await person.document(vault), await person.document(other)
@@ -111,11 +113,11 @@ async def test_one_that_fails_undoes_all_and_every_one_is_named(house: Open) -> 
         assert await state(person, vault) == before
 
 
-@runs
-async def test_every_bad_field_of_every_operation_is_named(house: Open) -> None:
+@async_test
+async def test_every_bad_field_of_every_operation_is_named(open_server: OpenServer) -> None:
     """By its place in the list, all at once; and the list itself has bounds."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         answer = await batch(
             person,
@@ -158,11 +160,11 @@ async def test_every_bad_field_of_every_operation_is_named(house: Open) -> None:
         assert (await state(person, vault))[0] == []
 
 
-@runs
-async def test_the_last_of_two_equal_keys_counts(house: Open) -> None:
+@async_test
+async def test_the_last_of_two_equal_keys_counts(open_server: OpenServer) -> None:
     """Also within an operation, the kind of the operation included."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         raw = b'{"operations":[7],"operations":[{"op":"put","data":"{","op":"create","collection":"c","data":"QQ"}]}'
         headers = {"content-type": "application/json"}
@@ -170,18 +172,18 @@ async def test_the_last_of_two_equal_keys_counts(house: Open) -> None:
         assert (answer.status_code, answer.json()["results"][0]["data"]) == (200, "QQ")
 
 
-@runs
-async def test_a_batch_sent_again_changes_nothing_and_answers_the_same(house: Open) -> None:
+@async_test
+async def test_a_batch_sent_again_changes_nothing_and_answers_the_same(open_server: OpenServer) -> None:
     """Creates and puts are recognised, together or among new ones; a delete that is done already is not."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         old = await person.document(vault)
         put = {"op": "put", "uid": old["uid"], "data": "BBBB", "hmac": "h", "version": 1}
         operations = [{**CREATE, "uid": new_uid()}, put, {**CREATE, "uid": new_uid()}]
         first = await batch(person, vault, operations)
         before = await state(person, vault)
-        home.clock.pass_(60_000)
+        server.clock.pass_(60_000)
         again = await batch(person, vault, operations)
         assert (first.status_code, again.status_code, first.json()) == (200, 200, again.json())
         assert await state(person, vault) == before
@@ -192,11 +194,11 @@ async def test_a_batch_sent_again_changes_nothing_and_answers_the_same(house: Op
         assert [(await batch(person, vault, [gone])).status_code for _ in range(2)] == [200, 409]
 
 
-@runs
-async def test_a_thousand_operations(house: Open) -> None:
+@async_test
+async def test_a_thousand_operations(open_server: OpenServer) -> None:
     """As many as there may be, with moments in order and no two alike."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         made = (await batch(person, vault, [CREATE] * 1_000)).json()["results"]
         assert len({one["uid"] for one in made}) == 1_000
@@ -210,11 +212,11 @@ async def test_a_thousand_operations(house: Open) -> None:
         assert (shown["documents"], shown["bytes"]) == (500, 1_000)
 
 
-@runs
-async def test_what_a_key_may_do_in_a_batch(house: Open) -> None:
+@async_test
+async def test_what_a_key_may_do_in_a_batch(open_server: OpenServer) -> None:
     """Each operation needs its permission, and reaches as far as it would alone."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, other = await person.vault(), await person.vault()
         inside, outside = await person.document(vault), await person.document(vault, collection="out")
         put = {"op": "put", "uid": inside["uid"], "data": "BBBB", "version": 1}
@@ -254,11 +256,11 @@ async def test_what_a_key_may_do_in_a_batch(house: Open) -> None:
         assert [(one["version"], one["data"]) for one in done.json()["results"]] == [(2, "BBBB"), (3, "")]
 
 
-@runs
-async def test_a_vault_that_is_not_there_comes_before_what_is_not_in_it(house: Open) -> None:
+@async_test
+async def test_a_vault_that_is_not_there_comes_before_what_is_not_in_it(open_server: OpenServer) -> None:
     """Whatever the operations are."""
-    async with house() as home:
-        person, stranger = await home.person(), await home.person()
+    async with open_server() as server:
+        person, stranger = await server.person(), await server.person()
         foreign = await stranger.vault()
         own = await person.document(await person.vault())
         for vault in (foreign, {"uid": new_uid()}, {"uid": "x"}):
@@ -272,11 +274,11 @@ async def test_a_vault_that_is_not_there_comes_before_what_is_not_in_it(house: O
                 assert (answer.status_code, answer.json()["error"]["code"]) == (404, "vault_not_found")
 
 
-@runs
-async def test_a_batch_is_weighed_as_a_whole(house: Open) -> None:
+@async_test
+async def test_a_batch_is_weighed_as_a_whole(open_server: OpenServer) -> None:
     """What it deletes makes room for what it adds; beyond the quota nothing of it is written."""
-    async with house(quota_documents=3, quota_bytes=100) as home:
-        person = await home.person()
+    async with open_server(quota_documents=3, quota_bytes=100) as server:
+        person = await server.person()
         vault = await person.vault()
         made = (await batch(person, vault, [CREATE] * 3)).json()["results"]
         before = await state(person, vault)
@@ -291,11 +293,11 @@ async def test_a_batch_is_weighed_as_a_whole(house: Open) -> None:
         assert (await person("GET", "/auth/me")).json()["usage"].items() >= {"documents": 3, "bytes": 100}.items()
 
 
-@runs
-async def test_a_server_of_blobs_has_no_batches(house: Open) -> None:
+@async_test
+async def test_a_server_of_blobs_has_no_batches(open_server: OpenServer) -> None:
     """There are no documents there."""
-    async with house(variant="blob") as home:
-        person = await home.person()
+    async with open_server(variant="blob") as server:
+        person = await server.person()
         vault = await person.vault(data="x", salt="")
         answer = await batch(person, vault, [CREATE])
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")

@@ -10,8 +10,9 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
-from tests.conftest import House, Open, Person
+from tests.kit.people.person import Person
 from tests.kit.samples import rounds
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 
 Json = dict[str, Any]
 _numbers = itertools.count(1)
@@ -46,8 +47,8 @@ class Twin:
         self.bearers = bearers
 
     @classmethod
-    async def make(cls, home: House) -> Twin:
-        person = await home.person()
+    async def make(cls, server: InProcessServer) -> Twin:
+        person = await server.person()
         keys = {name: await person.key(**scope) for name, scope in SCOPES.items()}
         return cls(person, {"user": person.access, **keys})
 
@@ -125,12 +126,12 @@ async def compare(one: Twin, two: Twin, before: list[Json], operations: list[Jso
         assert timeless(mine, await one.state(vault), made) == timeless(theirs, await two.state(vault), made)
 
 
-def test_one_by_one_and_together_come_to_the_same(house: Open) -> None:
+def test_one_by_one_and_together_come_to_the_same(open_server: OpenServer) -> None:
     """Any operations, by any caller, on anything that was there before."""
     with asyncio.Runner() as runner:
-        place = house()
-        home = runner.run(place.__aenter__())
-        one, two = runner.run(Twin.make(home)), runner.run(Twin.make(home))
+        block = open_server()
+        server = runner.run(block.__aenter__())
+        one, two = runner.run(Twin.make(server)), runner.run(Twin.make(server))
 
         @settings(max_examples=rounds(40, 400), database=None)
         @given(before=st.lists(_named | _put | _delete, max_size=6), operations=_operations, caller=_caller)
@@ -140,4 +141,4 @@ def test_one_by_one_and_together_come_to_the_same(house: Open) -> None:
         try:
             check()
         finally:
-            runner.run(place.__aexit__(None, None, None))
+            runner.run(block.__aexit__(None, None, None))

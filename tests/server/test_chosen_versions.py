@@ -6,20 +6,17 @@ import asyncio
 import uuid
 from typing import Any
 
-import httpx2
 import pytest
 
 from strongroom import rules
-from tests.conftest import Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import refused
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import rows_of
-from tests.server.test_history import kept
+from tests.server.kept_versions import kept_versions
 
 ROW = {"data": "BBBB", "hmac": "of b"}
-
-
-def refused(answer: httpx2.Response, status: int, code: str) -> Any:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    return answer.json()["error"].get("details")
 
 
 async def documents(person: Person) -> tuple[dict[str, Any], str]:
@@ -32,17 +29,17 @@ async def usage(person: Person) -> Any:
     return (await person("GET", "/auth/me")).json()["usage"]
 
 
-@runs
-async def test_a_document_is_created_at_a_chosen_version(house: Open) -> None:
+@async_test
+async def test_a_document_is_created_at_a_chosen_version(open_server: OpenServer) -> None:
     """Status 201 and then 200 for the same again; the same row at another version, or deleted, is a taken uid."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         _, path = await documents(person)
         new = {"collection": "c", "uid": str(uuid.uuid4()), **ROW, "newVersion": 7}
         made = await person("POST", path, new)
         assert (made.status_code, made.json()["version"], made.headers["etag"]) == (201, 7, '"7"')
         before = await usage(person)
-        home.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         again = await person("POST", path, new)
         assert (again.status_code, again.json()) == (200, made.json())
         for other in (6, 8, 1, None):
@@ -55,11 +52,11 @@ async def test_a_document_is_created_at_a_chosen_version(house: Open) -> None:
         assert plain.json()["version"] == 1
 
 
-@runs
-async def test_a_document_is_replaced_at_a_chosen_version(house: Open) -> None:
+@async_test
+async def test_a_document_is_replaced_at_a_chosen_version(open_server: OpenServer) -> None:
     """Only above what is stored, and only where the client saw what is stored; by version or by If-Match."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, path = await documents(person)
         made = await person.document(vault)
         path = f"{path}/{made['uid']}"
@@ -67,12 +64,12 @@ async def test_a_document_is_replaced_at_a_chosen_version(house: Open) -> None:
         for version, newer in ((1, 1), (2, 7), (7, 7)):
             details = refused(
                 await person("PUT", path, {**wanted, "version": version, "newVersion": newer}), 409, "document_conflict"
-            )
+            )["details"]
             assert details == {"version": 1, "updatedAt": made["updatedAt"]}
         done = await person("PUT", path, wanted)
         assert (done.status_code, done.json()["version"], done.headers["etag"]) == (200, 7, '"7"')
         before, clock = await usage(person), (await person("GET", f"/vault/{vault['uid']}")).json()["updatedAt"]
-        home.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         assert (await person("PUT", path, wanted)).json() == done.json()
         assert (await person("PUT", path, {**ROW, "newVersion": 7}, headers={"if-match": '"1"'})).json() == done.json()
         assert (await person("GET", f"/vault/{vault['uid']}")).json()["updatedAt"] == clock
@@ -84,30 +81,32 @@ async def test_a_document_is_replaced_at_a_chosen_version(house: Open) -> None:
         starred = await person("PUT", path, {"data": "CCCC", "newVersion": 7}, headers={"if-match": "*"})
         refused(starred, 412, "document_conflict")
         assert await usage(person) == before
-        assert await kept(person, path) == [1]
+        assert await kept_versions(person, path) == [1]
         header = await person("PUT", path, {**ROW, "newVersion": 12}, headers={"if-match": '"7"'})
         assert (header.status_code, header.json()["version"]) == (200, 12)
         assert (await person("PUT", path, {**ROW, "version": 12})).json()["version"] == 13
 
 
-@runs
-async def test_a_batch_takes_chosen_versions(house: Open) -> None:
+@async_test
+async def test_a_batch_takes_chosen_versions(open_server: OpenServer) -> None:
     """Of creates and puts, one after the other; all or nothing, and a repeated batch is answered as stored."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, path = await documents(person)
         old, batch = await person.document(vault), f"/vaults/{vault['uid']}/batch"
         new = {"op": "create", "collection": "c", "uid": str(uuid.uuid4()), **ROW, "newVersion": 5}
         put = {"op": "put", "uid": old["uid"], **ROW, "version": 1, "newVersion": 9}
         done = await person("POST", batch, {"operations": [new, put]})
         assert [one["version"] for one in done.json()["results"]] == [5, 9]
-        home.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         assert (await person("POST", batch, {"operations": [new, put]})).json() == done.json()
         bad = [{**new, "newVersion": 6}, {**put, "version": 9, "newVersion": 9, "data": "CCCC"}]
-        failures = refused(await person("POST", batch, {"operations": bad}), 409, "batch_conflict")["operations"]
+        failures = refused(await person("POST", batch, {"operations": bad}), 409, "batch_conflict")["details"][
+            "operations"
+        ]
         assert [(one["code"], one["version"]) for one in failures] == [("uid_taken", 5), ("document_conflict", 9)]
         wrong = {"operations": [{**new, "newVersion": 0}]}
-        assert set(refused(await person("POST", batch, wrong), 400, "validation_error")["fields"]) == {
+        assert set(refused(await person("POST", batch, wrong), 400, "validation_error")["details"]["fields"]) == {
             "operations[0].newVersion"
         }
         listed = (await person("GET", f"{path}?since=0")).json()["documents"]
@@ -115,11 +114,11 @@ async def test_a_batch_takes_chosen_versions(house: Open) -> None:
 
 
 @pytest.mark.parametrize("variant", ["both", "document", "blob"])
-@runs
-async def test_a_vault_is_changed_at_a_chosen_version(house: Open, variant: str) -> None:
+@async_test
+async def test_a_vault_is_changed_at_a_chosen_version(open_server: OpenServer, variant: str) -> None:
     """Its blob, or its name, in every variant that has them."""
-    async with house(variant=variant) as home:
-        person = await home.person()
+    async with open_server(variant=variant) as server:
+        person = await server.person()
         blob = variant != "document"
         vault = await person.vault(**({"data": "0", "salt": ""} if blob else {}))
         path, content = f"/vault/{vault['uid']}", {"data": "1", "salt": ""} if blob else {"name": "other"}
@@ -127,9 +126,12 @@ async def test_a_vault_is_changed_at_a_chosen_version(house: Open, variant: str)
         refused(await person("PUT", path, {**wanted, "newVersion": 1}), 409, "vault_conflict")
         done = await person("PUT", path, wanted)
         assert (done.status_code, done.json()["version"]) == (200, 7)
-        home.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         assert (await person("PUT", path, wanted)).json() == done.json()
-        assert refused(await person("PUT", path, {**wanted, "newVersion": 9}), 409, "vault_conflict")["version"] == 7
+        assert (
+            refused(await person("PUT", path, {**wanted, "newVersion": 9}), 409, "vault_conflict")["details"]["version"]
+            == 7
+        )
         refused(await person("PUT", path, {**content, "version": 6, "newVersion": 9}), 409, "vault_conflict")
         starred = await person("PUT", path, {**content, "newVersion": 5}, headers={"if-match": "*"})
         refused(starred, 412, "vault_conflict")
@@ -140,11 +142,11 @@ async def test_a_vault_is_changed_at_a_chosen_version(house: Open, variant: str)
             assert (await person("PUT", path, {"data": "3", "salt": ""})).json()["version"] == 9
 
 
-@runs
-async def test_a_deleted_document_comes_back_at_a_chosen_version(house: Open) -> None:
+@async_test
+async def test_a_deleted_document_comes_back_at_a_chosen_version(open_server: OpenServer) -> None:
     """A put above the tombstone's version revives it, and the usage is that of one document."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, path = await documents(person)
         made = await person.document(vault, **ROW)
         before = await usage(person)
@@ -157,11 +159,11 @@ async def test_a_deleted_document_comes_back_at_a_chosen_version(house: Open) ->
         assert (after["documents"], after["bytes"]) == (before["documents"], before["bytes"])
 
 
-@runs
-async def test_a_jump_costs_no_history(house: Open, where: str) -> None:
+@async_test
+async def test_a_jump_costs_no_history(open_server: OpenServer, where: str) -> None:
     """As many versions are kept as before, counted one by one, and their bytes are counted right."""
-    async with house(history_versions=3) as home:
-        person = await home.person()
+    async with open_server(history_versions=3) as server:
+        person = await server.person()
         vault = await person.vault(data="0", salt="")
         document, blob = await person.document(vault), f"/vault/{vault['uid']}"
         path, row = f"/vaults/{vault['uid']}/documents/{document['uid']}", 1
@@ -170,18 +172,18 @@ async def test_a_jump_costs_no_history(house: Open, where: str) -> None:
             assert (await person("PUT", path, {"data": "B" * 4, **body})).status_code == 200
             assert (await person("PUT", blob, {"data": "C" * 4, "salt": "", **body})).status_code == 200
             row = newer
-        assert await kept(person, path) == [50_000, 1_001, 1_000]
-        assert await kept(person, blob) == [50_000, 1_001, 1_000]
+        assert await kept_versions(person, path) == [50_000, 1_001, 1_000]
+        assert await kept_versions(person, blob) == [50_000, 1_001, 1_000]
         tables = await rows_of(where)
         assert len(tables["versions"]) == len(tables["blob_versions"]) == 3
         assert (await usage(person))["kept"] == 6 * (4 + 256)
 
 
-@runs
-async def test_no_version_is_so_high_that_nothing_can_follow(house: Open) -> None:
+@async_test
+async def test_no_version_is_so_high_that_nothing_can_follow(open_server: OpenServer) -> None:
     """A chosen version leaves room below 2^53: the document can be changed and deleted for as long as it is."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, path = await documents(person)
         document = await person.document(vault)
         roads = (
@@ -192,7 +194,10 @@ async def test_no_version_is_so_high_that_nothing_can_follow(house: Open) -> Non
         for method, where, body in roads:
             for bad in (0, -1, rules.MAX_NEW_VERSION + 1, 2**53, 2**63, 10**30, 1.5, "2", True):
                 answer = await person(method, where, {**body, "newVersion": bad})
-                assert set(refused(answer, 400, "validation_error")["fields"]) == {"newVersion"}, (where, bad)
+                assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"newVersion"}, (
+                    where,
+                    bad,
+                )
         top = rules.MAX_NEW_VERSION
         for method, where, body in roads:
             assert (await person(method, where, {**body, "newVersion": top})).json()["version"] == top
@@ -200,11 +205,11 @@ async def test_no_version_is_so_high_that_nothing_can_follow(house: Open) -> Non
         assert (await person("DELETE", f"{path}/{document['uid']}")).json()["version"] == top + 2 < 2**53
 
 
-@runs
-async def test_of_many_that_repeat_a_row_all_are_answered_alike(house: Open) -> None:
+@async_test
+async def test_of_many_that_repeat_a_row_all_are_answered_alike(open_server: OpenServer) -> None:
     """Twenty devices put the same row again, and twenty others another one: one row is stored, once."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, path = await documents(person)
         path = f"{path}/{(await person.document(vault))['uid']}"
         rows = [{"data": data, "version": 1, "newVersion": 7} for data in ("AAAA", "BBBB") * 20]
@@ -213,4 +218,4 @@ async def test_of_many_that_repeat_a_row_all_are_answered_alike(house: Open) -> 
         stored = (await person("GET", path)).json()
         assert stored["version"] == 7
         assert {answer.text for answer in answers if answer.status_code == 200} == {(await person("GET", path)).text}
-        assert await kept(person, path) == [1]
+        assert await kept_versions(person, path) == [1]

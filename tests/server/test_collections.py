@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from strongroom.server.routes import collections
-from tests.conftest import Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 
 
 async def listed(person: Person, vault: dict[str, Any], **more: Any) -> list[str]:
@@ -23,14 +25,14 @@ async def listed(person: Person, vault: dict[str, Any], **more: Any) -> list[str
 
 
 @pytest.mark.parametrize("most", [1, 2, 100])
-@runs
+@async_test
 async def test_a_collection_is_there_while_it_holds_a_document(
-    house: Open, monkeypatch: pytest.MonkeyPatch, most: int
+    open_server: OpenServer, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     """Each once, however many documents it has; not those of other vaults, and not one whose documents are deleted."""
     monkeypatch.setattr(collections, "MOST_COLLECTIONS", most)
-    async with house() as home:
-        person, other = await home.person(), await home.person()
+    async with open_server() as server:
+        person, other = await server.person(), await server.person()
         vault, second, foreign = await person.vault(), await person.vault(), await other.vault()
         assert await listed(person, vault) == []
         names = ["a", "b", "c/d", "\N{LATIN SMALL LETTER E WITH ACUTE}", "\N{GRINNING FACE}", "%", "x" * 255]

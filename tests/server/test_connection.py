@@ -21,9 +21,9 @@ from strongroom.server.live import follower
 from strongroom.server.response import Response
 from strongroom.server.transport.exchange import Exchange
 from strongroom.store import Database, open_database
-from tests.conftest import SECRET
 from tests.kit.network.raw_http import connected, listening, responses, rest
 from tests.kit.servers.internals import context_of, is_started, unfinished
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 
 

@@ -9,8 +9,11 @@ from typing import Any
 import pytest
 
 from strongroom.server.live import channel, follower
-from tests.conftest import Clock, House, Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.network.event_stream import Event, Follow, following
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import context_of
 
 
@@ -37,13 +40,13 @@ async def delete(person: Person, vault: dict[str, Any], document: dict[str, Any]
     return tombstone
 
 
-@runs
-async def test_each_change_is_one_event(house: Open) -> None:
+@async_test
+async def test_each_change_is_one_event(open_server: OpenServer) -> None:
     """Create, replace, delete, revive: in order, with the moment as id, and without ciphertext."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
-        async with Follow(h.server, events_of(vault), ann.access) as stream:
+        async with Follow(server.app, events_of(vault), ann.access) as stream:
             assert stream.status == 200
             assert stream.headers["content-type"] == "text/event-stream"
             assert stream.headers["cache-control"] == "no-store"
@@ -64,34 +67,34 @@ async def test_each_change_is_one_event(house: Open) -> None:
 
 
 @pytest.mark.parametrize("how", ["query", "header", "both"])
-@runs
-async def test_a_stream_goes_on_where_it_was(house: Open, how: str) -> None:
+@async_test
+async def test_a_stream_goes_on_where_it_was(open_server: OpenServer, how: str) -> None:
     """Without a gap and without a repeat, in whichever way the place is given; the header counts before the query."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         made = [await ann.document(vault) for _ in range(5)]
         moment = str(made[1]["updatedAt"])
         path = events_of(vault) + {"query": f"?since={moment}", "header": "", "both": "?since=0"}[how]
         headers = {} if how == "query" else {"last_event_id": moment}
-        async with Follow(h.server, path, ann.access, **headers) as stream:
+        async with Follow(server.app, path, ann.access, **headers) as stream:
             assert await stream.ready() == int(moment)
             assert changes(await stream.take(3)) == [(one["uid"], 1) for one in made[2:]]
             later = await ann.document(vault)
             assert changes([await stream.next()]) == [(later["uid"], 1)]
-        async with following(h, ann, f"{events_of(vault)}?since={later['updatedAt']}") as stream:
+        async with following(server, ann, f"{events_of(vault)}?since={later['updatedAt']}") as stream:
             last = await ann.document(vault)
             assert changes([await stream.next()]) == [(last["uid"], 1)]
-        async with following(h, ann, f"{events_of(vault)}?since=0") as stream:
+        async with following(server, ann, f"{events_of(vault)}?since=0") as stream:
             assert changes(await stream.take(7)) == [(one["uid"], 1) for one in [*made, later, last]]
 
 
 @pytest.mark.parametrize("bad", ["-1", "x", "1.5", "", "%2B1", "1e3"])
-@runs
-async def test_a_place_that_is_none_is_refused(house: Open, bad: str) -> None:
+@async_test
+async def test_a_place_that_is_none_is_refused(open_server: OpenServer, bad: str) -> None:
     """With a sentence for each that is wrong; and a number beyond all numbers is only far away."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         for path in (events_of(vault), "/events"):
             refused = await ann("GET", f"{path}?since={bad}")
@@ -99,16 +102,16 @@ async def test_a_place_that_is_none_is_refused(house: Open, bad: str) -> None:
             assert set(refused.json()["error"]["details"]["fields"]) == {"since"}
             refused = await ann("GET", f"{path}?since={bad}", headers={"last-event-id": "no"})
             assert set(refused.json()["error"]["details"]["fields"]) == {"since", "Last-Event-ID"}
-            async with following(h, ann, f"{path}?since={'9' * 40}") as stream:
+            async with following(server, ann, f"{path}?since={'9' * 40}") as stream:
                 await ann.document(vault)
                 assert stream.waiting == []
 
 
-@runs
-async def test_a_head_begins_no_stream(house: Open) -> None:
+@async_test
+async def test_a_head_begins_no_stream(open_server: OpenServer) -> None:
     """The headers alone, and the same refusals."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         for path in (events_of(vault), f"/vault/{vault['uid']}/events", "/events"):
             answer = await ann("HEAD", path)
@@ -116,17 +119,20 @@ async def test_a_head_begins_no_stream(house: Open) -> None:
         assert (await ann("HEAD", f"/vaults/{ann.id}/events")).status_code == 404
 
 
-@runs
-async def test_whoever_is_far_behind_catches_up_and_joins(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_whoever_is_far_behind_catches_up_and_joins(
+    open_server: OpenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Pages of three, many writers meanwhile: all of it, in order, once."""
     monkeypatch.setattr("strongroom.server.live.change_source.PAGE", 3)
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault, other = await ann.vault(), await ann.vault()
         made = [await ann.document(vault) for _ in range(20)]
         writing = [asyncio.create_task(ann.document(vault)) for _ in range(20)]
         streams = [
-            Follow(h.server, f"{path}?since={vault['updatedAt']}", ann.access) for path in (events_of(vault), "/events")
+            Follow(server.app, f"{path}?since={vault['updatedAt']}", ann.access)
+            for path in (events_of(vault), "/events")
         ]
         for stream in streams:
             await stream.__aenter__()
@@ -142,24 +148,24 @@ async def test_whoever_is_far_behind_catches_up_and_joins(house: Open, monkeypat
         assert other
 
 
-@runs
+@async_test
 async def test_who_does_not_read_is_never_buffered_for_and_misses_nothing(
-    house: Open, monkeypatch: pytest.MonkeyPatch
+    open_server: OpenServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Beyond a number of bytes it falls behind; when it reads again, it has all of it, once."""
     monkeypatch.setattr(follower, "MAX_BYTES", 2_000)
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
-        async with following(h, ann, events_of(vault)) as slow, following(h, ann, events_of(vault)) as quick:
+        async with following(server, ann, events_of(vault)) as slow, following(server, ann, events_of(vault)) as quick:
             await ann.document(vault)
             await slow.next()
-            [held] = [one for one in followers(h) if one._sent == one._cursor][:1]
+            [held] = [one for one in followers(server) if one._sent == one._cursor][:1]
             slow.open.clear()
             made = [await ann.document(vault) for _ in range(40)]
             assert changes((await quick.take(41))[1:]) == [(one["uid"], 1) for one in made]
-            assert max(one._bytes for one in followers(h)) <= 2_000
-            assert any(one._behind for one in followers(h))
+            assert max(one._bytes for one in followers(server)) <= 2_000
+            assert any(one._behind for one in followers(server))
             assert held
             slow.open.set()
             assert changes(await slow.take(40)) == [(one["uid"], 1) for one in made]
@@ -167,30 +173,30 @@ async def test_who_does_not_read_is_never_buffered_for_and_misses_nothing(
             assert changes([await slow.next()]) == changes([await quick.next()]) == [(last["uid"], 1)]
 
 
-def followers(h: House) -> list[Any]:
+def followers(server: InProcessServer) -> list[Any]:
     """Everybody who follows anything."""
-    accounts = context_of(h.server).live._accounts.values()
+    accounts = context_of(server.app).live._accounts.values()
     return [one for account in accounts for found in account.channels.values() for one in found.followers]
 
 
-@runs
-async def test_a_comment_keeps_proxies_awake(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_a_comment_keeps_proxies_awake(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where nothing happens."""
     monkeypatch.setattr(follower, "COMMENT_SECONDS", 0.05)
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
-        async with following(h, ann, events_of(vault)) as stream:
+        async with following(server, ann, events_of(vault)) as stream:
             before = stream.comments
             await stream._until(lambda: stream.comments >= before + 3)
             assert stream.waiting == []
 
 
-@runs
-async def test_a_key_follows_what_it_reaches(house: Open) -> None:
+@async_test
+async def test_a_key_follows_what_it_reaches(open_server: OpenServer) -> None:
     """Its vaults, its collections, and only if it may read."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         inside, outside = await ann.vault(), await ann.vault()
         writer = await ann.key(permissions=["write", "delete"])
         of_vault = await ann.key(vaultUids=[inside["uid"]])
@@ -200,7 +206,7 @@ async def test_a_key_follows_what_it_reaches(house: Open) -> None:
         assert (await ann("GET", events_of(outside), bearer=of_vault)).status_code == 404
         paths = {"vault": events_of(inside), "account": "/events"}
         streams = {
-            (who, where): Follow(h.server, path, key)
+            (who, where): Follow(server.app, path, key)
             for who, key in (("vault", of_vault), ("collection", of_collection), ("user", ann.access))
             for where, path in paths.items()
         }
@@ -232,18 +238,18 @@ async def test_a_key_follows_what_it_reaches(house: Open) -> None:
                 (ann.access, paths[name[1]]),
             ):
                 if key == stream._sent[1][1].decode().removeprefix("Bearer "):
-                    async with following(h, ann, f"{path}?since={outside['updatedAt']}", bearer=key) as again:
+                    async with following(server, ann, f"{path}?since={outside['updatedAt']}", bearer=key) as again:
                         caught = [event.data["uid"] for event in await again.take(len(wanted[name]) + 1)]
                         assert caught == [*wanted[name], end["uid"]], name
 
 
-@runs
-async def test_an_account_is_followed_with_its_vaults(house: Open) -> None:
+@async_test
+async def test_an_account_is_followed_with_its_vaults(open_server: OpenServer) -> None:
     """Created, renamed, blob set, deleted: between the documents, at the moment at which it was."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         first = await ann.vault()
-        async with following(h, ann, "/events") as stream, following(h, bob, "/events") as foreign:
+        async with following(server, ann, "/events") as stream, following(server, bob, "/events") as foreign:
             second = await ann.vault(name="second")
             one = await ann.document(first)
             renamed = (await ann("PUT", f"/vault/{second['uid']}", {"name": "2nd", "version": 1})).json()
@@ -264,7 +270,7 @@ async def test_an_account_is_followed_with_its_vaults(house: Open) -> None:
             ]
             own = await bob.vault()
             assert (await foreign.next()).data == told(own, "created")
-        async with following(h, ann, f"/events?since={first['updatedAt']}") as stream:
+        async with following(server, ann, f"/events?since={first['updatedAt']}") as stream:
             found = [(event.name, event.data.get("kind")) for event in await stream.take(6)]
             assert [kind or name for name, kind in found] == [
                 "created",
@@ -284,17 +290,17 @@ def told_of(document: dict[str, Any]) -> dict[str, Any]:
     return {name: document[name] for name in ("uid", "vaultUid", "collection", "version", "updatedAt", "deletedAt")}
 
 
-@runs
-async def test_a_key_of_collections_learns_of_no_blob(house: Open) -> None:
+@async_test
+async def test_a_key_of_collections_learns_of_no_blob(open_server: OpenServer) -> None:
     """It sees that the vault changed, as its version tells it too; a key of other vaults sees nothing."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault, other = await ann.vault(), await ann.vault()
         of_collection = await ann.key(collections=["in"])
         of_other = await ann.key(vaultUids=[other["uid"]])
         async with (
-            following(h, ann, "/events", bearer=of_collection) as limited,
-            following(h, ann, "/events", bearer=of_other) as elsewhere,
+            following(server, ann, "/events", bearer=of_collection) as limited,
+            following(server, ann, "/events", bearer=of_other) as elsewhere,
         ):
             blob = (await ann("PUT", f"/vault/{vault['uid']}", {"data": "blob", "salt": ""})).json()
             assert (await limited.next()).data == told(blob, "renamed")
@@ -303,16 +309,16 @@ async def test_a_key_of_collections_learns_of_no_blob(house: Open) -> None:
 
 
 @pytest.mark.parametrize("variant", ["document", "blob"])
-@runs
-async def test_a_narrowed_server_tells_what_it_serves(house: Open, variant: str) -> None:
+@async_test
+async def test_a_narrowed_server_tells_what_it_serves(open_server: OpenServer, variant: str) -> None:
     """One of blob vaults has no stream of a vault, and shows no documents that are there from before."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault(data="blob", salt="")
         await ann.document(vault)
-    async with house(variant=variant, jwt_issuer="strongroom") as h:
-        ann.http = h.http
-        async with following(h, ann, f"/events?since={vault['updatedAt'] - 1}") as stream:
+    async with open_server(variant=variant, jwt_issuer="strongroom") as server:
+        ann.http = server.http
+        async with following(server, ann, f"/events?since={vault['updatedAt'] - 1}") as stream:
             assert (await stream.next()).name == "vault"
             if variant == "blob":
                 assert (await ann("GET", events_of(vault))).status_code == 404
@@ -322,13 +328,13 @@ async def test_a_narrowed_server_tells_what_it_serves(house: Open, variant: str)
                 assert (await stream.next()).name == "document"
 
 
-@runs
-async def test_a_deleted_vault_ends_its_streams(house: Open) -> None:
+@async_test
+async def test_a_deleted_vault_ends_its_streams(open_server: OpenServer) -> None:
     """Also if another one has its uid at once; and who is behind is told the same."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
-        async with following(h, ann, events_of(vault)) as stream, following(h, ann, events_of(vault)) as slow:
+        async with following(server, ann, events_of(vault)) as stream, following(server, ann, events_of(vault)) as slow:
             slow.open.clear()
             await ann.document(vault)
             await stream.next()
@@ -337,22 +343,22 @@ async def test_a_deleted_vault_ends_its_streams(house: Open) -> None:
             assert await stream.reason() == "vault_deleted"
             slow.open.set()
             assert (await slow.next()).name in {"document", "end"}
-        assert (await ann("GET", f"/vaults/{h.clock.now}/events")).status_code == 404
-        async with following(h, ann, events_of(again)) as stream:
+        assert (await ann("GET", f"/vaults/{server.clock.now}/events")).status_code == 404
+        async with following(server, ann, events_of(again)) as stream:
             made = await ann.document(again)
             assert changes([await stream.next()]) == [(made["uid"], 1)]
 
 
-@runs
-async def test_a_token_that_expires_ends_its_stream(house: Open, clock: Clock) -> None:
+@async_test
+async def test_a_token_that_expires_ends_its_stream(open_server: OpenServer, clock: Clock) -> None:
     """Nothing is shown from that moment on, whatever wakes the stream."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         key = await ann.key(expiresAt=clock.now + 60_000)
         async with (
-            following(h, ann, events_of(vault)) as by_token,
-            following(h, ann, events_of(vault), bearer=key) as by_key,
+            following(server, ann, events_of(vault)) as by_token,
+            following(server, ann, events_of(vault), bearer=key) as by_key,
         ):
             clock.pass_(59_999)
             await ann.document(vault)
@@ -362,17 +368,17 @@ async def test_a_token_that_expires_ends_its_stream(house: Open, clock: Clock) -
             assert await by_key.reason() == "key_expired"
             assert (await by_token.next()).name == "document"
             clock.pass_(14 * 60_000)
-            renewed = (await h.login(ann.email)).json()["accessToken"]
+            renewed = (await server.login(ann.email)).json()["accessToken"]
             await ann("POST", f"/vaults/{vault['uid']}/documents", {"collection": "c", "data": "AAAA"}, bearer=renewed)
             assert await by_token.reason() == "token_expired"
 
 
-@runs
-async def test_random_comings_and_goings_miss_nothing(house: Open) -> None:
+@async_test
+async def test_random_comings_and_goings_miss_nothing(open_server: OpenServer) -> None:
     """A reader that is cut off again and again, in the middle of anything, sees each change once."""
     chance = random.Random(5)  # noqa: S311 - to be repeated
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         written: list[tuple[str, int]] = []
 
@@ -392,7 +398,7 @@ async def test_random_comings_and_goings_miss_nothing(house: Open) -> None:
             cursor = vault["updatedAt"]
             over = False
             while not over:
-                async with Follow(h.server, path, ann.access, last_event_id=str(cursor)) as stream:
+                async with Follow(server.app, path, ann.access, last_event_id=str(cursor)) as stream:
                     assert await stream.ready() == cursor
                     for _ in range(chance.randrange(1, 9)):
                         event = await stream.next()
@@ -413,26 +419,26 @@ async def test_random_comings_and_goings_miss_nothing(house: Open) -> None:
             assert len(seen) == len(set(seen))
 
 
-@runs
-async def test_nothing_is_left_of_those_who_went(house: Open) -> None:
+@async_test
+async def test_nothing_is_left_of_those_who_went(open_server: OpenServer) -> None:
     """No channel, no follower, no timer."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         for _ in range(3):
-            async with following(h, ann, events_of(vault)), following(h, ann, "/events"):
+            async with following(server, ann, events_of(vault)), following(server, ann, "/events"):
                 await ann.document(vault)
-        hub = context_of(h.server).live
+        hub = context_of(server.app).live
         assert hub._accounts == {}
 
 
-@runs
-async def test_a_burst_is_one_read_for_all(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_a_burst_is_one_read_for_all(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten who follow one vault: the channel reads once a wake, and looks once at who they are."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
-        streams = [Follow(h.server, events_of(vault), ann.access) for _ in range(10)]
+        streams = [Follow(server.app, events_of(vault), ann.access) for _ in range(10)]
         for stream in streams:
             await stream.__aenter__()
             await stream.ready()
@@ -456,17 +462,17 @@ async def test_a_burst_is_one_read_for_all(house: Open, monkeypatch: pytest.Monk
             await stream.__aexit__()
 
 
-@runs
-async def test_a_change_of_a_vault_that_was_seen_is_not_told_again(house: Open) -> None:
+@async_test
+async def test_a_change_of_a_vault_that_was_seen_is_not_told_again(open_server: OpenServer) -> None:
     """Whoever goes on after the id of an event, of a vault or of a document, gets what came after it."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
-        async with Follow(h.server, "/events?since=0", ann.access) as stream:
+        async with Follow(server.app, "/events?since=0", ann.access) as stream:
             await stream.ready()
             seen = await stream.next()
             assert (seen.name, seen.id) == ("vault", vault["updatedAt"])
-        async with Follow(h.server, f"/events?since={seen.id}", ann.access) as stream:
+        async with Follow(server.app, f"/events?since={seen.id}", ann.access) as stream:
             await stream.ready()
             document = await ann.document(vault)
             assert (await stream.next()).id == document["updatedAt"]

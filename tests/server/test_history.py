@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from strongroom.rules import DAY
-from tests.conftest import Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import rows_of
+from tests.server.kept_versions import kept_versions
 
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
 
@@ -21,23 +24,16 @@ async def put(person: Person, path: str, data: str, version: int) -> dict[str, A
     return body
 
 
-async def kept(person: Person, path: str, **more: Any) -> list[int]:
-    """The numbers of the kept versions, as they are listed."""
-    answer = await person("GET", f"{path}/versions", **more)
-    assert answer.status_code == 200, answer.text
-    return [version["version"] for version in answer.json()["versions"]]
-
-
-@runs
-async def test_every_version_of_a_document_can_be_read(house: Open) -> None:
+@async_test
+async def test_every_version_of_a_document_can_be_read(open_server: OpenServer) -> None:
     """Replaced, deleted and revived: newest first in the list, and word for word as each was answered."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         first = await person.document(vault, data="AAAA", hmac="é\0")
         path = f"/vaults/{vault['uid']}/documents/{first['uid']}"
-        assert await kept(person, path) == []
-        home.clock.pass_(1_000)
+        assert await kept_versions(person, path) == []
+        server.clock.pass_(1_000)
         second = await put(person, path, "BBBBBB", 1)
         gone = (await person("DELETE", path)).json()
         gone.pop("success")
@@ -62,11 +58,11 @@ async def test_every_version_of_a_document_can_be_read(house: Open) -> None:
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "version_not_found")
 
 
-@runs
-async def test_a_retry_keeps_nothing_and_a_refusal_neither(house: Open) -> None:
+@async_test
+async def test_a_retry_keeps_nothing_and_a_refusal_neither(open_server: OpenServer) -> None:
     """Only what was replaced is in the history."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         document = await person.document(vault)
         path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
@@ -79,37 +75,37 @@ async def test_a_retry_keeps_nothing_and_a_refusal_neither(house: Open) -> None:
             {"op": "put", "uid": document["uid"], "data": "EEEE", "version": 9},
         ]
         assert (await person("POST", f"/vaults/{vault['uid']}/batch", {"operations": operations})).status_code == 409
-        assert await kept(person, path) == [1]
+        assert await kept_versions(person, path) == [1]
 
 
 @pytest.mark.parametrize("most", [1, 3])
-@runs
-async def test_no_more_than_so_many_are_kept(house: Open, most: int) -> None:
+@async_test
+async def test_no_more_than_so_many_are_kept(open_server: OpenServer, most: int) -> None:
     """The newest; of documents changed one by one, in a batch, and of blobs."""
-    async with house(history_versions=most) as home:
-        person = await home.person()
+    async with open_server(history_versions=most) as server:
+        person = await server.person()
         vault = await person.vault(data="0", salt="")
         document = await person.document(vault)
         path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
         for version in range(1, 6):
             await put(person, path, "B" * version, version)
             await person("PUT", f"/vault/{vault['uid']}", {"data": str(version), "salt": ""})
-            assert len(await kept(person, path)) == min(version, most)
-        assert await kept(person, path) == [5, 4, 3][:most]
-        assert await kept(person, f"/vault/{vault['uid']}") == [5, 4, 3][:most]
+            assert len(await kept_versions(person, path)) == min(version, most)
+        assert await kept_versions(person, path) == [5, 4, 3][:most]
+        assert await kept_versions(person, f"/vault/{vault['uid']}") == [5, 4, 3][:most]
         more = [{"op": "put", "uid": document["uid"], "data": "CC", "version": v} for v in range(6, 12)]
         assert (await person("POST", f"/vaults/{vault['uid']}/batch", {"operations": more})).status_code == 200
-        assert await kept(person, path) == [11, 10, 9][:most]
+        assert await kept_versions(person, path) == [11, 10, 9][:most]
 
 
-@runs
-async def test_trimming_touches_the_owner_alone(house: Open) -> None:
+@async_test
+async def test_trimming_touches_the_owner_alone(open_server: OpenServer) -> None:
     """Two accounts may use one uid, of a document and of a vault: what one writes trims nothing of the other."""
-    async with house(history_versions=2) as home:
+    async with open_server(history_versions=2) as server:
         uid, vault_uid = str(uuid.uuid4()), str(uuid.uuid4())
         histories = []
         for rounds in (2, 6):
-            person = await home.person()
+            person = await server.person()
             vault = await person.vault(data="0", salt="", uid=vault_uid)
             await person.document(vault, uid=uid)
             path = f"/vaults/{vault['uid']}/documents/{uid}"
@@ -118,33 +114,33 @@ async def test_trimming_touches_the_owner_alone(house: Open) -> None:
                 await person("PUT", f"/vault/{vault['uid']}", {"data": str(version), "salt": ""})
             histories.append((person, path, f"/vault/{vault['uid']}", [rounds, rounds - 1]))
         for person, document, blob, wanted in histories:
-            assert await kept(person, document) == wanted
-            assert await kept(person, blob) == wanted
+            assert await kept_versions(person, document) == wanted
+            assert await kept_versions(person, blob) == wanted
 
 
-@runs
-async def test_history_can_be_off(house: Open, where: str) -> None:
+@async_test
+async def test_history_can_be_off(open_server: OpenServer, where: str) -> None:
     """Then nothing is kept; the current version can be read by its number all the same."""
-    async with house(history_versions=0) as home:
-        person = await home.person()
+    async with open_server(history_versions=0) as server:
+        person = await server.person()
         vault = await person.vault(data="0", salt="")
         document = await person.document(vault)
         path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
         await put(person, path, "BBBB", 1)
         await person("DELETE", path)
         await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
-        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([], [])
+        assert (await kept_versions(person, path), await kept_versions(person, f"/vault/{vault['uid']}")) == ([], [])
         assert (await person("GET", f"{path}/versions/3")).status_code == 200
         assert (await person("GET", f"{path}/versions/2")).status_code == 404
         tables = await rows_of(where)
         assert (tables["versions"], tables["blob_versions"]) == ([], [])
 
 
-@runs
-async def test_every_blob_can_be_read(house: Open) -> None:
+@async_test
+async def test_every_blob_can_be_read(open_server: OpenServer) -> None:
     """With the name of that time. A rename replaces no blob, and a vault that never had one has none."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault(data="é", salt="AA")
         path = f"/vault/{vault['uid']}"
         await person.document(vault)
@@ -164,57 +160,60 @@ async def test_every_blob_can_be_read(house: Open) -> None:
         assert {one["uid"] for one in shown} == {vault["uid"]}
         assert (await person("GET", f"{path}/versions/2")).json()["error"]["code"] == "version_not_found"
         plain = await person.vault()
-        assert await kept(person, f"/vault/{plain['uid']}") == []
+        assert await kept_versions(person, f"/vault/{plain['uid']}") == []
         assert (await person("GET", f"/vault/{plain['uid']}/versions/1")).status_code == 404
         await person("PUT", f"/vault/{plain['uid']}", {"data": "first", "salt": ""})
-        assert await kept(person, f"/vault/{plain['uid']}") == []
+        assert await kept_versions(person, f"/vault/{plain['uid']}") == []
 
 
-@runs
-async def test_history_is_kept_for_days(house: Open, where: str) -> None:
+@async_test
+async def test_history_is_kept_for_days(open_server: OpenServer, where: str) -> None:
     """Then it goes, of documents and of blobs, and the current version stays; changes of vaults go with it."""
-    async with house(history_days=10, **PATIENT) as home:
-        person = await home.person()
+    async with open_server(history_days=10, **PATIENT) as server:
+        person = await server.person()
         vault = await person.vault(data="0", salt="")
         document = await person.document(vault)
         path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
         await put(person, path, "BBBB", 1)
         await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
-        home.clock.pass_(5 * DAY)
+        server.clock.pass_(5 * DAY)
         await put(person, path, "CCCC", 2)
         await person("PUT", f"/vault/{vault['uid']}", {"data": "2", "salt": ""})
-        await home.chores()
-        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([2, 1], [2, 1])
-        home.clock.pass_(5 * DAY + 10)  # moments run ahead of a clock that stands
-        await home.chores()
-        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([2], [2])
+        await server.purge_expired()
+        assert (await kept_versions(person, path), await kept_versions(person, f"/vault/{vault['uid']}")) == (
+            [2, 1],
+            [2, 1],
+        )
+        server.clock.pass_(5 * DAY + 10)  # moments run ahead of a clock that stands
+        await server.purge_expired()
+        assert (await kept_versions(person, path), await kept_versions(person, f"/vault/{vault['uid']}")) == ([2], [2])
         assert len((await rows_of(where))["vault_changes"]) == 1
-        home.clock.pass_(5 * DAY + 10)  # moments run ahead of a clock that stands
-        await home.chores()
-        assert (await kept(person, path), await kept(person, f"/vault/{vault['uid']}")) == ([], [])
+        server.clock.pass_(5 * DAY + 10)  # moments run ahead of a clock that stands
+        await server.purge_expired()
+        assert (await kept_versions(person, path), await kept_versions(person, f"/vault/{vault['uid']}")) == ([], [])
         assert (await person("GET", path)).json()["data"] == "CCCC"
         assert (await rows_of(where))["vault_changes"] == []
 
 
-@runs
-async def test_changes_of_vaults_are_kept_for_a_week_at_least(house: Open, where: str) -> None:
+@async_test
+async def test_changes_of_vaults_are_kept_for_a_week_at_least(open_server: OpenServer, where: str) -> None:
     """Whoever follows an account may be away for so long, however short the history is."""
-    async with house(history_days=1, **PATIENT) as home:
-        person = await home.person()
+    async with open_server(history_days=1, **PATIENT) as server:
+        person = await server.person()
         await person.vault()
-        home.clock.pass_(7 * DAY - 1)
-        await home.chores()
+        server.clock.pass_(7 * DAY - 1)
+        await server.purge_expired()
         assert len((await rows_of(where))["vault_changes"]) == 1
-        home.clock.pass_(1)
-        await home.chores()
+        server.clock.pass_(1)
+        await server.purge_expired()
         assert (await rows_of(where))["vault_changes"] == []
 
 
-@runs
-async def test_history_goes_with_the_vault(house: Open, where: str) -> None:
+@async_test
+async def test_history_goes_with_the_vault(open_server: OpenServer, where: str) -> None:
     """Nothing is left of a deleted vault but the note that it was deleted."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault(data="0", salt="")
         document = await person.document(vault)
         await put(person, f"/vaults/{vault['uid']}/documents/{document['uid']}", "BBBB", 1)
@@ -226,11 +225,11 @@ async def test_history_goes_with_the_vault(house: Open, where: str) -> None:
         assert (tables["versions"], tables["blob_versions"], tables["documents"]) == ([], [], [])
 
 
-@runs
-async def test_a_key_sees_the_history_of_what_it_reaches(house: Open) -> None:
+@async_test
+async def test_a_key_sees_the_history_of_what_it_reaches(open_server: OpenServer) -> None:
     """Documents of its collections and vaults; the blobs of a vault only if it is not limited to collections."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, other = await person.vault(data="0", salt=""), await person.vault()
         inside, outside = await person.document(vault), await person.document(vault, collection="out")
         documents = f"/vaults/{vault['uid']}/documents"
@@ -238,11 +237,11 @@ async def test_a_key_sees_the_history_of_what_it_reaches(house: Open) -> None:
             await put(person, f"{documents}/{document['uid']}", "BBBB", 1)
         await person("PUT", f"/vault/{vault['uid']}", {"data": "1", "salt": ""})
         narrow = await person.key(collections=["c"])
-        assert await kept(person, f"{documents}/{inside['uid']}", bearer=narrow) == [1]
+        assert await kept_versions(person, f"{documents}/{inside['uid']}", bearer=narrow) == [1]
         for tail in ("", "/1", "/2"):
             hidden = await person("GET", f"{documents}/{outside['uid']}/versions{tail}", bearer=narrow)
             assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "document_not_found")
-        assert await kept(person, f"/vault/{vault['uid']}", bearer=narrow) == []
+        assert await kept_versions(person, f"/vault/{vault['uid']}", bearer=narrow) == []
         for version in (1, 2):
             hidden = await person("GET", f"/vault/{vault['uid']}/versions/{version}", bearer=narrow)
             assert (hidden.status_code, hidden.json()["error"]["code"]) == (404, "version_not_found")

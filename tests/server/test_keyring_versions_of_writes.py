@@ -7,8 +7,11 @@ import uuid
 from typing import Any
 
 from strongroom.errors import KeyringConflict
-from tests.conftest import Open, Person, runs
-from tests.server.test_keyrings import PATH, PROOF, ann_of, refused
+from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import refused
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
+from tests.server.keyring_owner import PATH, PROOF, ann_of
 
 OLD, NEW = {"keyring-version": "1"}, {"keyring-version": "2"}
 
@@ -33,16 +36,16 @@ def writes(vault: dict[str, Any], document: dict[str, Any]) -> list[tuple[str, s
     ]
 
 
-@runs
-async def test_a_write_of_before_a_newer_keyring_is_refused(house: Open) -> None:
+@async_test
+async def test_a_write_of_before_a_newer_keyring_is_refused(open_server: OpenServer) -> None:
     """Every write, with the version that is stored; nothing has changed. With the newest version it is stored."""
-    async with house() as home:
-        ann = await ann_of(home)
+    async with open_server() as server:
+        ann = await ann_of(server)
         vault = await ann.vault()
         document = await ann.document(vault)
         await replace_keyring(ann)
         for method, path, body in writes(vault, document):
-            details = refused(await ann(method, path, body, headers=OLD), 409, "keyring_conflict")
+            details = refused(await ann(method, path, body, headers=OLD), 409, "keyring_conflict")["details"]
             assert details["version"] == 2
         listed = (await ann("GET", f"/vaults/{vault['uid']}/documents?since=0")).json()["documents"]
         assert [(row["uid"], row["version"]) for row in listed] == [(document["uid"], 1)]
@@ -52,11 +55,11 @@ async def test_a_write_of_before_a_newer_keyring_is_refused(house: Open) -> None
                 assert (await ann(method, path, body, headers=NEW)).status_code < 300
 
 
-@runs
-async def test_without_the_header_nothing_is_compared(house: Open) -> None:
+@async_test
+async def test_without_the_header_nothing_is_compared(open_server: OpenServer) -> None:
     """An account without a keyring, a newer version than the stored one, an API key: all may write. A typo may not."""
-    async with house() as home:
-        ann = await ann_of(home)
+    async with open_server() as server:
+        ann = await ann_of(server)
         vault = await ann.vault()
         path, row = f"/vaults/{vault['uid']}/documents", {"collection": "c", "data": "BBBB"}
         await replace_keyring(ann)
@@ -66,18 +69,18 @@ async def test_without_the_header_nothing_is_compared(house: Open) -> None:
         assert (await ann("POST", path, row, headers=OLD, bearer=await ann.key())).status_code == 201
         for bad in ("0", "-1", "1.5", "x", ""):
             refused(await ann("POST", path, row, headers={"keyring-version": bad}), 400, "validation_error")
-        other = await home.person()
+        other = await server.person()
         assert await other.document(await other.vault())
         theirs = await other.vault()
         made = await other("POST", f"/vaults/{theirs['uid']}/documents", row, headers=OLD)
         assert made.status_code == 201
 
 
-@runs
-async def test_a_retry_with_the_newer_version_gets_the_first_response(house: Open) -> None:
+@async_test
+async def test_a_retry_with_the_newer_version_gets_the_first_response(open_server: OpenServer) -> None:
     """A response is lost, and the keyring changes: the same write is recognised once the client has seen that."""
-    async with house() as home:
-        ann = await ann_of(home)
+    async with open_server() as server:
+        ann = await ann_of(server)
         path = f"/vaults/{(await ann.vault())['uid']}/documents"
         row = {"collection": "c", "data": "BBBB", "uid": str(uuid.uuid4())}
         made = await ann("POST", path, row, headers=OLD)
@@ -87,11 +90,11 @@ async def test_a_retry_with_the_newer_version_gets_the_first_response(house: Ope
         assert (again.status_code, again.json()) == (200, made.json())
 
 
-@runs
-async def test_writes_and_a_keyring_at_once(house: Open) -> None:
+@async_test
+async def test_writes_and_a_keyring_at_once(open_server: OpenServer) -> None:
     """Many writes with the old version while the keyring is replaced: none is stored after it."""
-    async with house() as home:
-        ann = await ann_of(home)
+    async with open_server() as server:
+        ann = await ann_of(server)
         path = f"/vaults/{(await ann.vault())['uid']}/documents"
         stored_after: list[int] = []
         replaced = asyncio.Event()

@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-import httpx2
 import pytest
 
 from strongroom import keyring_head, rules, store, wire
@@ -17,134 +16,111 @@ from strongroom.errors import Invalid, InvalidCredentials
 from strongroom.model import Actor, Expected, Origin, Proof
 from strongroom.rules import DAY, HOUR
 from strongroom.store import Database
-from tests.conftest import House, Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import refused
 from tests.kit.people.keyrings import keyring
+from tests.kit.people.person import Person
+from tests.kit.servers.database_files import raw_bytes
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 from tests.kit.servers.internals import database_of
-from tests.security.test_account import raw_bytes
+from tests.server.keyring_owner import KDF, NEW, PASSWORD, PATH, PROOF, VERSIONS, ann_of, registered
 
-PASSWORD, NEW = "an auth key in base64url", "another auth key in base64url"
-KDF = {
-    "format": 2,
-    "kdf": "argon2id",
-    "memory": 65_536,
-    "passes": 3,
-    "lanes": 1,
-    "salt": "c2FsdA==",
-    "recovery": "AA==",
-}
 OTHER: dict[str, Any] = {**KDF, "salt": "b3RoZXI="}
-PATH, VERSIONS = "/auth/keyring", "/auth/keyring/versions"
-PROOF = {"currentPassword": PASSWORD}
 PATIENT = {"jwt_access_expiry": "20000d", "jwt_refresh_expiry": "20000d"}  # who is away for days stays logged in
 
 
-async def registered(home: House, **body: Any) -> httpx2.Response:
-    email = body.pop("email", "ann@example.com")
-    return await home.http.post("/auth/email/register", json={"email": email, "password": PASSWORD, **body})
-
-
-async def ann_of(home: House, **body: Any) -> Person:
-    """Somebody whose client keeps a descriptor and a keyring here, from the beginning."""
-    made = await registered(home, **{"kdf": KDF, "keyring": "Rmlyc3Q=", **body})
-    assert made.status_code == 201, made.text
-    return Person(home.http, "ann@example.com", made.json())
-
-
-async def asked(home: House, email: str = "ann@example.com") -> Any:
-    answer = await home.http.post("/auth/email/prelogin", json={"email": email})
+async def asked(server: InProcessServer, email: str = "ann@example.com") -> Any:
+    answer = await server.http.post("/auth/email/prelogin", json={"email": email})
     assert answer.status_code == 200, answer.text
     return answer.json()["kdf"]
-
-
-def refused(answer: httpx2.Response, status: int, code: str) -> Any:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    return answer.json()["error"].get("details")
 
 
 def change(**body: Any) -> dict[str, Any]:
     return {"currentPassword": PASSWORD, "newPassword": NEW, **body}
 
 
-@runs
-async def test_a_registration_brings_both(house: Open) -> None:
+@async_test
+async def test_a_registration_brings_both(open_server: OpenServer) -> None:
     """Descriptor and keyring are there with the account; the descriptor shows before the login, the keyring after."""
-    async with house() as home:
-        ann = await ann_of(home)
-        assert await asked(home) == KDF
-        assert await asked(home, " Ann@Example.COM\t") == KDF
+    async with open_server() as server:
+        ann = await ann_of(server)
+        assert await asked(server) == KDF
+        assert await asked(server, " Ann@Example.COM\t") == KDF
         answer = await ann("GET", PATH)
-        assert answer.json() == {"keyring": "Rmlyc3Q=", "version": 1, "updatedAt": home.clock.now, "kdf": KDF}
+        assert answer.json() == {"keyring": "Rmlyc3Q=", "version": 1, "updatedAt": server.clock.now, "kdf": KDF}
         assert answer.headers["etag"] == '"1"'
         assert (await ann("GET", PATH, headers={"if-none-match": '"1"'})).status_code == 304
 
 
-@runs
-async def test_a_registration_that_is_refused_leaves_neither(house: Open) -> None:
+@async_test
+async def test_a_registration_that_is_refused_leaves_neither(open_server: OpenServer) -> None:
     """Who registers a taken email does not change what its owner keeps."""
-    async with house() as home:
-        ann = await ann_of(home)
-        refused(await registered(home, kdf=OTHER, keyring="VGhpZWY="), 409, "email_already_exists")
+    async with open_server() as server:
+        ann = await ann_of(server)
+        refused(await registered(server, kdf=OTHER, keyring="VGhpZWY="), 409, "email_already_exists")
         assert (await ann("GET", PATH)).json()["keyring"] == "Rmlyc3Q="
-        assert await asked(home) == KDF
+        assert await asked(server) == KDF
 
 
-@runs
-async def test_a_client_of_the_bare_specification_needs_none_of_it(house: Open) -> None:
+@async_test
+async def test_a_client_of_the_bare_specification_needs_none_of_it(open_server: OpenServer) -> None:
     """It registers, logs in and changes its password as ever, and there is no keyring."""
-    async with house() as home:
-        bob = await home.person()
+    async with open_server() as server:
+        bob = await server.person()
         refused(await bob("GET", PATH), 404, "keyring_not_found")
         body = {"currentPassword": "correct horse", "newPassword": NEW}
         assert (await bob("PUT", "/auth/password", body)).status_code == 200
-        assert (await home.login(bob.email, NEW)).status_code == 200
+        assert (await server.login(bob.email, NEW)).status_code == 200
 
 
-@runs
-async def test_a_keyring_is_replaced_at_the_version_that_was_seen(house: Open) -> None:
+@async_test
+async def test_a_keyring_is_replaced_at_the_version_that_was_seen(open_server: OpenServer) -> None:
     """Version by version; what is stale learns what is stored, by 409 or by 412, and changes nothing."""
-    async with house() as home:
-        ann = await ann_of(home)
-        home.clock.pass_(1_000)
+    async with open_server() as server:
+        ann = await ann_of(server)
+        server.clock.pass_(1_000)
         answer = await ann("PUT", PATH, {"keyring": "U2Vjb25k", "version": 1, **PROOF})
-        stored = {"keyring": "U2Vjb25k", "version": 2, "updatedAt": home.clock.now, "kdf": KDF}
+        stored = {"keyring": "U2Vjb25k", "version": 2, "updatedAt": server.clock.now, "kdf": KDF}
         assert (answer.status_code, answer.json(), answer.headers["etag"]) == (200, stored, '"2"')
         for version in (-1, 0, 1, 3, rules.MAX_INTEGER):
             details = refused(
                 await ann("PUT", PATH, {"keyring": "TGF0ZQ==", "version": version, **PROOF}), 409, "keyring_conflict"
-            )
+            )["details"]
             assert details == {"version": 2, "updatedAt": stored["updatedAt"]}
         late = await ann("PUT", PATH, {"keyring": "TGF0ZQ==", **PROOF}, headers={"if-match": '"1"'})
-        assert refused(late, 412, "keyring_conflict") == {"version": 2, "updatedAt": stored["updatedAt"]}
+        assert refused(late, 412, "keyring_conflict")["details"] == {"version": 2, "updatedAt": stored["updatedAt"]}
         assert (await ann("GET", PATH)).json() == stored
         good = await ann("PUT", PATH, {"keyring": "VGhpcmQ=", **PROOF}, headers={"if-match": '"2"'})
         assert (good.status_code, good.json()["version"]) == (200, 3)
-        assert await asked(home) == KDF
+        assert await asked(server) == KDF
 
 
-@runs
-async def test_a_put_that_is_sent_again_is_answered_as_stored(house: Open) -> None:
+@async_test
+async def test_a_put_that_is_sent_again_is_answered_as_stored(open_server: OpenServer) -> None:
     """The same content at the next version is no conflict, and writes nothing; another content is one."""
-    async with house() as home:
-        ann = await ann_of(home)
+    async with open_server() as server:
+        ann = await ann_of(server)
         body = {"keyring": "U2Vjb25k", "version": 1, "kdf": OTHER, "currentPassword": PASSWORD}
         first = (await ann("PUT", PATH, body)).json()
-        home.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         for again in (body, {"keyring": "U2Vjb25k", "version": 1}):
             answer = await ann("PUT", PATH, again)
             assert (answer.status_code, answer.json()) == (200, first)
         refused(await ann("PUT", PATH, {**body, "kdf": KDF}), 409, "keyring_conflict")
         refused(await ann("PUT", PATH, {**body, "keyring": "T3RoZXI="}), 409, "keyring_conflict")
-        assert await asked(home) == OTHER
+        assert await asked(server) == OTHER
         log = (await ann("GET", "/auth/events")).json()["events"]
         assert [line["type"] for line in log].count("kdf_changed") == 1
 
 
-@runs
-async def test_the_first_keyring_replaces_version_0(house: Open) -> None:
+@async_test
+async def test_the_first_keyring_replaces_version_0(open_server: OpenServer) -> None:
     """Where there is none, nothing else is accepted: not any version, and not If-Match with a star."""
-    async with house() as home:
-        bob = await home.person(password=PASSWORD)
-        details = refused(await bob("PUT", PATH, {"keyring": "QQ==", "version": 1, **PROOF}), 409, "keyring_conflict")
+    async with open_server() as server:
+        bob = await server.person(password=PASSWORD)
+        details = refused(await bob("PUT", PATH, {"keyring": "QQ==", "version": 1, **PROOF}), 409, "keyring_conflict")[
+            "details"
+        ]
         assert details == {"version": 0, "updatedAt": 0}
         starred = await bob("PUT", PATH, {"keyring": "QQ==", **PROOF}, headers={"if-match": "*"})
         refused(starred, 412, "keyring_conflict")
@@ -156,11 +132,11 @@ async def test_the_first_keyring_replaces_version_0(house: Open) -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-@runs
-async def test_of_many_at_once_one_wins(house: Open, version: int) -> None:
+@async_test
+async def test_of_many_at_once_one_wins(open_server: OpenServer, version: int) -> None:
     """Twenty devices replace one version at the same time, or put the first: one is accepted, the others learn it."""
-    async with house() as home:
-        ann = await ann_of(home, keyring=None if version == 0 else keyring())
+    async with open_server() as server:
+        ann = await ann_of(server, keyring=None if version == 0 else keyring())
         proof = PROOF if version == 0 else {}
         bodies = [{"keyring": keyring(body=f"{number}"), "version": version, **proof} for number in range(20)]
         answers = await asyncio.gather(*(ann("PUT", PATH, body) for body in bodies))
@@ -172,28 +148,30 @@ async def test_of_many_at_once_one_wins(house: Open, version: int) -> None:
         assert (stored["keyring"], stored["version"]) == (won[0], version + 1)
 
 
-@runs
-async def test_a_descriptor_is_changed_only_with_the_password(house: Open) -> None:
+@async_test
+async def test_a_descriptor_is_changed_only_with_the_password(open_server: OpenServer) -> None:
     """A stolen token cannot make the owner derive something else; a wrong password changes nothing and is counted."""
-    async with house() as home:
-        ann = await ann_of(home)
+    async with open_server() as server:
+        ann = await ann_of(server)
         body = {"keyring": "U2Vjb25k", "version": 1, "kdf": OTHER}
-        assert set(refused(await ann("PUT", PATH, body), 400, "validation_error")["fields"]) == {"currentPassword"}
+        assert set(refused(await ann("PUT", PATH, body), 400, "validation_error")["details"]["fields"]) == {
+            "currentPassword"
+        }
         refused(await ann("PUT", PATH, {**body, "currentPassword": "wrong horse"}), 401, "invalid_credentials")
         stored = (await ann("GET", PATH)).json()
         assert (stored["keyring"], stored["kdf"]) == ("Rmlyc3Q=", KDF)
         changed = await ann("PUT", PATH, {**body, "currentPassword": PASSWORD})
         assert (changed.status_code, changed.json()["kdf"], changed.json()["version"]) == (200, OTHER, 2)
-        assert await asked(home) == OTHER
-        assert (await home.login(ann.email, PASSWORD)).status_code == 200
+        assert await asked(server) == OTHER
+        assert (await server.login(ann.email, PASSWORD)).status_code == 200
         log = [line["type"] for line in (await ann("GET", "/auth/events")).json()["events"]]
         assert sorted(log) == ["kdf_changed", "login", "login_failed", "registered"]
         stale = await ann("PUT", PATH, {**body, "kdf": KDF, "currentPassword": PASSWORD})
         refused(stale, 409, "keyring_conflict")
-        assert await asked(home) == OTHER
+        assert await asked(server) == OTHER
 
 
-@runs
+@async_test
 async def test_a_descriptor_cannot_outrun_a_change_of_password(open_db: Callable[[], Database]) -> None:
     """The password that was checked must still be the stored one when the descriptor is written."""
     db, origin = open_db(), Origin("192.0.2.1", "tests")
@@ -210,68 +188,68 @@ async def test_a_descriptor_cannot_outrun_a_change_of_password(open_db: Callable
         await db.close()
 
 
-@runs
-async def test_a_new_password_brings_its_own_keyring_in_one_step(house: Open) -> None:
+@async_test
+async def test_a_new_password_brings_its_own_keyring_in_one_step(open_server: OpenServer) -> None:
     """All of it or nothing: password, descriptor, keyring, and the end of the other sessions."""
-    async with house() as home:
-        ann = await ann_of(home)
-        other = (await home.login(ann.email, PASSWORD)).json()["accessToken"]
+    async with open_server() as server:
+        ann = await ann_of(server)
+        other = (await server.login(ann.email, PASSWORD)).json()["accessToken"]
         stale = change(kdf=OTHER, keyring="TmV3", keyringVersion=7)
-        details = refused(await ann("PUT", "/auth/password", stale), 409, "keyring_conflict")
+        details = refused(await ann("PUT", "/auth/password", stale), 409, "keyring_conflict")["details"]
         assert details["version"] == 1
-        assert await asked(home) == KDF
+        assert await asked(server) == KDF
         assert (await ann("GET", PATH, bearer=other)).json()["keyring"] == "Rmlyc3Q="
-        assert (await home.login(ann.email, NEW)).status_code == 401
-        home.clock.pass_(1_000)
+        assert (await server.login(ann.email, NEW)).status_code == 401
+        server.clock.pass_(1_000)
         done = await ann("PUT", "/auth/password", change(kdf=OTHER, keyring="TmV3", keyringVersion=1))
         assert (done.status_code, done.json()) == (200, {"success": True})
         assert (await ann("GET", PATH)).json() == {
             "keyring": "TmV3",
             "version": 2,
-            "updatedAt": home.clock.now,
+            "updatedAt": server.clock.now,
             "kdf": OTHER,
         }
-        assert await asked(home) == OTHER
+        assert await asked(server) == OTHER
         assert (await ann("GET", PATH, bearer=other)).status_code == 401
-        assert [(await home.login(ann.email, word)).status_code for word in (PASSWORD, NEW)] == [401, 200]
+        assert [(await server.login(ann.email, word)).status_code for word in (PASSWORD, NEW)] == [401, 200]
 
 
-@runs
-async def test_a_new_password_without_its_keyring_is_refused_where_there_is_one(house: Open) -> None:
+@async_test
+async def test_a_new_password_without_its_keyring_is_refused_where_there_is_one(open_server: OpenServer) -> None:
     """A program that does not know of keyrings cannot lock the owner out of the keys by changing the password."""
-    async with house() as home:
-        ann = await ann_of(home)
+    async with open_server() as server:
+        ann = await ann_of(server)
         for body, missing in (
             (change(), {"kdf", "keyring"}),
             (change(kdf=OTHER), {"keyring"}),
             (change(keyring="TmV3", keyringVersion=1), {"kdf"}),
             (change(kdf=OTHER, keyring="TmV3"), {"keyringVersion"}),
         ):
-            details = refused(await ann("PUT", "/auth/password", body), 400, "validation_error")
+            details = refused(await ann("PUT", "/auth/password", body), 400, "validation_error")["details"]
             assert set(details["fields"]) == missing
-        assert (await home.login(ann.email, PASSWORD)).status_code == 200
+        assert (await server.login(ann.email, PASSWORD)).status_code == 200
         assert (await ann("GET", PATH)).json()["version"] == 1
-        assert await asked(home) == KDF
+        assert await asked(server) == KDF
 
 
-@runs
-async def test_an_account_of_the_bare_specification_can_take_a_keyring(house: Open) -> None:
+@async_test
+async def test_an_account_of_the_bare_specification_can_take_a_keyring(open_server: OpenServer) -> None:
     """With the change of its password to a derived one, at version 0."""
-    async with house() as home:
-        bob = await home.person(password=PASSWORD)
-        before = await asked(home, bob.email)
+    async with open_server() as server:
+        bob = await server.person(password=PASSWORD)
+        before = await asked(server, bob.email)
         done = await bob("PUT", "/auth/password", change(kdf=KDF, keyring="TmV3", keyringVersion=0))
         assert done.status_code == 200, done.text
         assert before != KDF
-        assert await asked(home, bob.email) == KDF
+        assert await asked(server, bob.email) == KDF
         assert (await bob("GET", PATH)).json()["version"] == 1
 
 
-@runs
-async def test_a_keyring_and_a_change_of_password_at_once(house: Open) -> None:
+@async_test
+async def test_a_keyring_and_a_change_of_password_at_once(open_server: OpenServer) -> None:
     """Whichever comes second is refused: no keyring of the old password lies beside the new one."""
-    async with house() as home:
-        ann = await ann_of(home, keyring=keyring())
+    async with open_server() as server:
+        ann = await ann_of(server, keyring=keyring())
         moves = [ann("PUT", PATH, {"keyring": keyring(body=f"{number}"), "version": 1}) for number in range(5)]
         new = keyring(slots="of the new password")
         password = ann("PUT", "/auth/password", change(kdf=OTHER, keyring=new, keyringVersion=1))
@@ -309,59 +287,59 @@ BAD_KDFS = [
 ]
 
 
-@runs
-async def test_what_is_too_large_or_no_keyring_is_refused_on_every_road(house: Open) -> None:
+@async_test
+async def test_what_is_too_large_or_no_keyring_is_refused_on_every_road(open_server: OpenServer) -> None:
     """Each bad field is named, and nothing is stored."""
-    async with house(signup_limit=0) as home:
-        ann = await ann_of(home)
+    async with open_server(signup_limit=0) as server:
+        ann = await ann_of(server)
         cases = [("keyring", bad) for bad in BAD_KEYRINGS] + [("kdf", bad) for bad in BAD_KDFS]
         for field, bad in cases:
             full = {"kdf": KDF, "keyring": "QQ==", field: bad}
             for answer in (
-                await registered(home, email="new@example.com", **full),
+                await registered(server, email="new@example.com", **full),
                 await ann("PUT", PATH, {**full, "version": 1, "currentPassword": PASSWORD}),
                 await ann("PUT", "/auth/password", change(**full, keyringVersion=1)),
             ):
-                assert set(refused(answer, 400, "validation_error")["fields"]) == {field}, bad
+                assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {field}, bad
         for version in ("1", 1.0, None, 2**63):
             answer = await ann("PUT", PATH, {"keyring": "QQ==", "version": version, **PROOF})
-            assert set(refused(answer, 400, "validation_error")["fields"]) == {"version"}
+            assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"version"}
         assert (await ann("GET", PATH)).json()["version"] == 1
 
 
-@runs
-async def test_the_largest_of_both_are_kept_letter_for_letter(house: Open) -> None:
+@async_test
+async def test_the_largest_of_both_are_kept_letter_for_letter(open_server: OpenServer) -> None:
     """Up to the limit, in any letters that JSON can hold."""
-    async with house() as home:
+    async with open_server() as server:
         kdf = {"odd \0 \N{GRINNING FACE}": 'text "\\', "least": -(2**63), "largest": 2**63 - 1, "long": "A" * 1_900}
-        ann = await ann_of(home, kdf=kdf, keyring="A" * rules.MAX_KEYRING)
+        ann = await ann_of(server, kdf=kdf, keyring="A" * rules.MAX_KEYRING)
         answer = (await ann("GET", PATH)).json()
         assert (answer["kdf"], answer["keyring"]) == (kdf, "A" * rules.MAX_KEYRING)
-        assert await asked(home) == kdf
+        assert await asked(server) == kdf
 
 
-@runs
-async def test_a_keyring_counts_for_no_quota_and_no_clock(house: Open) -> None:
+@async_test
+async def test_a_keyring_counts_for_no_quota_and_no_clock(open_server: OpenServer) -> None:
     """It is bounded by itself, and no vault has changed."""
-    async with house(quota_bytes=1_000) as home:
-        ann = await ann_of(home, keyring="A" * 5_000)
+    async with open_server(quota_bytes=1_000) as server:
+        ann = await ann_of(server, keyring="A" * 5_000)
         vault = await ann.vault()
         assert (await ann("PUT", PATH, {"keyring": "B" * 6_000, "version": 1, **PROOF})).status_code == 200
         assert (await ann("GET", "/auth/me")).json()["usage"]["bytes"] == 0
         assert (await ann("GET", f"/vault/{vault['uid']}")).json()["updatedAt"] == vault["updatedAt"]
 
 
-@runs
-async def test_a_keyring_goes_with_its_account(house: Open) -> None:
+@async_test
+async def test_a_keyring_goes_with_its_account(open_server: OpenServer) -> None:
     """Whoever registers the email again begins without one, and strangers see what they saw before there was one."""
-    async with house() as home:
-        decoy = await asked(home)
-        ann = await ann_of(home)
+    async with open_server() as server:
+        decoy = await asked(server)
+        ann = await ann_of(server)
         assert (await ann("DELETE", "/auth/me", {"password": PASSWORD})).status_code == 200
-        assert await asked(home) == decoy
-        again = Person(home.http, "ann@example.com", (await registered(home)).json())
+        assert await asked(server) == decoy
+        again = Person(server.http, "ann@example.com", (await registered(server)).json())
         refused(await again("GET", PATH), 404, "keyring_not_found")
-        assert await asked(home) == decoy
+        assert await asked(server) == decoy
 
 
 def test_the_head_of_a_keyring() -> None:
@@ -391,11 +369,11 @@ def test_the_head_of_a_keyring() -> None:
     assert [keyring_head.read(one) for one in unknown] == [None] * len(unknown)
 
 
-@runs
-async def test_slots_change_only_with_the_password(house: Open) -> None:
+@async_test
+async def test_slots_change_only_with_the_password(open_server: OpenServer) -> None:
     """A stolen access token replaces the body of a keyring, and neither its slots nor its generation."""
-    async with house() as home:
-        ann = await ann_of(home, keyring=keyring())
+    async with open_server() as server:
+        ann = await ann_of(server, keyring=keyring())
         for other in (
             keyring(slots="of a thief"),
             keyring(generation=2),
@@ -404,7 +382,7 @@ async def test_slots_change_only_with_the_password(house: Open) -> None:
         ):
             for body, headers in (({"version": 1}, {}), ({}, {"if-match": "*"})):
                 answer = await ann("PUT", PATH, {"keyring": other, **body}, headers=headers)
-                assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+                assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"currentPassword"}
             stale = await ann("PUT", PATH, {"keyring": other, "version": 9})
             refused(stale, 409, "keyring_conflict")  # perhaps it is the client that has the slots of before
             wrong = {"keyring": other, "version": 1, "currentPassword": "wrong horse"}
@@ -419,39 +397,39 @@ async def test_slots_change_only_with_the_password(house: Open) -> None:
         assert (done.status_code, done.json()["keyring"], done.json()["version"]) == (200, new, 3)
 
 
-@runs
-async def test_a_keyring_of_an_unknown_format_changes_only_with_the_password(house: Open) -> None:
+@async_test
+async def test_a_keyring_of_an_unknown_format_changes_only_with_the_password(open_server: OpenServer) -> None:
     """And so does the first one: whoever has only a token plants none that the owner could not replace."""
-    async with house() as home:
-        ann = await ann_of(home)
+    async with open_server() as server:
+        ann = await ann_of(server)
         for other in ("U2Vjb25k", keyring()):
             answer = await ann("PUT", PATH, {"keyring": other, "version": 1})
-            assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+            assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"currentPassword"}
         assert (await ann("PUT", PATH, {"keyring": keyring(), "version": 1, **PROOF})).status_code == 200
-        bob = await home.person(password=PASSWORD)
+        bob = await server.person(password=PASSWORD)
         answer = await bob("PUT", PATH, {"keyring": keyring("a thief"), "version": 0})
-        assert set(refused(answer, 400, "validation_error")["fields"]) == {"currentPassword"}
+        assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"currentPassword"}
         refused(await bob("GET", PATH), 404, "keyring_not_found")
 
 
-@runs
-async def test_the_account_id_never_changes(house: Open) -> None:
+@async_test
+async def test_the_account_id_never_changes(open_server: OpenServer) -> None:
     """Not even with the password, on neither road, and not by way of a keyring of another format."""
-    async with house() as home:
-        ann = await ann_of(home, keyring=keyring("ann"))
+    async with open_server() as server:
+        ann = await ann_of(server, keyring=keyring("ann"))
         for other in (keyring("bob"), keyring("bob", slots="others"), "Rmlyc3Q="):
             put = await ann("PUT", PATH, {"keyring": other, "version": 1, **PROOF})
-            assert set(refused(put, 400, "validation_error")["fields"]) == {"keyring"}
+            assert set(refused(put, 400, "validation_error")["details"]["fields"]) == {"keyring"}
             changed = await ann("PUT", "/auth/password", change(kdf=OTHER, keyring=other, keyringVersion=1))
-            assert set(refused(changed, 400, "validation_error")["fields"]) == {"keyring"}
+            assert set(refused(changed, 400, "validation_error")["details"]["fields"]) == {"keyring"}
         assert (await ann("GET", PATH)).json()["version"] == 1
-        assert await asked(home) == KDF
-        assert (await home.login(ann.email, PASSWORD)).status_code == 200
+        assert await asked(server) == KDF
+        assert (await server.login(ann.email, PASSWORD)).status_code == 200
         done = change(kdf=OTHER, keyring=keyring("ann", slots="others"), keyringVersion=1)
         assert (await ann("PUT", "/auth/password", done)).status_code == 200
 
 
-@runs
+@async_test
 async def test_slots_cannot_outrun_a_change_of_password(open_db: Callable[[], Database]) -> None:
     """The password that was checked must still be the stored one when the slots are written, whatever If-Match says."""
     db, origin = open_db(), Origin("192.0.2.1", "tests")
@@ -484,16 +462,16 @@ async def replace(person: Person, version: int, **more: Any) -> None:
     assert done.status_code == 200, done.text
 
 
-@runs
-async def test_a_replaced_keyring_is_retained_with_its_descriptor(house: Open) -> None:
+@async_test
+async def test_a_replaced_keyring_is_retained_with_its_descriptor(open_server: OpenServer) -> None:
     """By a put and by a change of password; it is read letter for letter, and put back with the password."""
-    async with house() as home:
-        ann = await ann_of(home, keyring=keyring())
+    async with open_server() as server:
+        ann = await ann_of(server, keyring=keyring())
         assert await retained(ann) == []
-        began = home.clock.now
-        home.clock.pass_(1_000)
+        began = server.clock.now
+        server.clock.pass_(1_000)
         await replace(ann, 1)
-        home.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         new = {"kdf": OTHER, "keyring": keyring(slots="second", version=3), "keyringVersion": 2}
         assert (await ann("PUT", "/auth/password", change(**new))).status_code == 200
         size = len(keyring())
@@ -517,67 +495,67 @@ async def test_a_replaced_keyring_is_retained_with_its_descriptor(house: Open) -
         assert await retained(ann) == [3, 2, 1]
 
 
-@runs
-async def test_the_last_ten_are_retained_and_the_first_of_each_day(house: Open) -> None:
+@async_test
+async def test_the_last_ten_are_retained_and_the_first_of_each_day(open_server: OpenServer) -> None:
     """However often a thief of a token replaces the keyring, what the owner had is there for 90 days."""
-    async with house(**PATIENT) as home:
-        ann = await ann_of(home, keyring=keyring())
-        home.clock.pass_(DAY - home.clock.now % DAY)
+    async with open_server(**PATIENT) as server:
+        ann = await ann_of(server, keyring=keyring())
+        server.clock.pass_(DAY - server.clock.now % DAY)
         for version in range(1, 4):
             await replace(ann, version)
-        home.clock.pass_(DAY)
+        server.clock.pass_(DAY)
         for version in range(4, 30):
             await replace(ann, version)
         assert await retained(ann) == [*range(29, 19, -1), 4, 1]
         assert (await ann("GET", f"{VERSIONS}/4")).json()["keyring"] == keyring(version=4)
         for version in range(30, 34):
-            home.clock.pass_(DAY)
+            server.clock.pass_(DAY)
             await replace(ann, version)
         assert await retained(ann) == [*range(33, 23, -1), 4, 1]
-        bob = Person(home.http, "bob@example.com", (await registered(home, email="bob@example.com")).json())
+        bob = Person(server.http, "bob@example.com", (await registered(server, email="bob@example.com")).json())
         assert await retained(bob) == []
         refused(await bob("GET", f"{VERSIONS}/4"), 404, "version_not_found")
 
 
-@runs
-async def test_a_replaced_keyring_goes_after_90_days(house: Open) -> None:
+@async_test
+async def test_a_replaced_keyring_goes_after_90_days(open_server: OpenServer) -> None:
     """Counted from when it was replaced; the one in place stays for ever."""
-    async with house(**PATIENT) as home:
-        ann = await ann_of(home, keyring=keyring())
-        home.clock.pass_(200 * DAY)
-        await home.chores()
+    async with open_server(**PATIENT) as server:
+        ann = await ann_of(server, keyring=keyring())
+        server.clock.pass_(200 * DAY)
+        await server.purge_expired()
         assert (await ann("GET", PATH)).status_code == 200
         await replace(ann, 1)
-        home.clock.pass_(DAY)
+        server.clock.pass_(DAY)
         await replace(ann, 2)
-        home.clock.pass_(89 * DAY - HOUR)
-        await home.chores()
+        server.clock.pass_(89 * DAY - HOUR)
+        await server.purge_expired()
         assert await retained(ann) == [2, 1]
-        home.clock.pass_(HOUR)
-        await home.chores()
+        server.clock.pass_(HOUR)
+        await server.purge_expired()
         assert await retained(ann) == [2]
         refused(await ann("GET", f"{VERSIONS}/1"), 404, "version_not_found")
-        home.clock.pass_(DAY)
-        await home.chores()
+        server.clock.pass_(DAY)
+        await server.purge_expired()
         assert await retained(ann) == []
         assert (await ann("GET", PATH)).json()["version"] == 3
 
 
-@runs
-async def test_a_keyring_is_put_again_at_its_own_version(house: Open) -> None:
+@async_test
+async def test_a_keyring_is_put_again_at_its_own_version(open_server: OpenServer) -> None:
     """After a restore: only above what is stored, once, and a retry is answered as stored."""
-    async with house() as home:
-        ann = await ann_of(home, keyring=keyring())
+    async with open_server() as server:
+        ann = await ann_of(server, keyring=keyring())
         again = {"keyring": keyring(version=7), "version": 1, "newVersion": 7}
         for wanted, newer in ((1, 1), (7, 7), (7, 1)):
             answer = await ann("PUT", PATH, {**again, "version": wanted, "newVersion": newer})
             refused(answer, 409, "keyring_conflict")
         done = await ann("PUT", PATH, again)
         assert (done.status_code, done.json()["version"], done.headers["etag"]) == (200, 7, '"7"')
-        home.clock.pass_(1_000)
+        server.clock.pass_(1_000)
         assert (await ann("PUT", PATH, again)).json() == done.json()
         for other in ({**again, "newVersion": 8}, {**again, "keyring": keyring(version=7, body="other")}):
-            assert refused(await ann("PUT", PATH, other), 409, "keyring_conflict")["version"] == 7
+            assert refused(await ann("PUT", PATH, other), 409, "keyring_conflict")["details"]["version"] == 7
         starred = await ann("PUT", PATH, {"keyring": keyring(), "newVersion": 7}, headers={"if-match": "*"})
         refused(starred, 412, "keyring_conflict")
         assert await retained(ann) == [1]
@@ -585,19 +563,19 @@ async def test_a_keyring_is_put_again_at_its_own_version(house: Open) -> None:
         refused(await ann("PUT", "/auth/password", {**new, "keyringNewVersion": 7}), 409, "keyring_conflict")
         assert (await ann("PUT", "/auth/password", {**new, "keyringNewVersion": 20})).status_code == 200
         assert (await ann("GET", PATH)).json()["version"] == 20
-        bob = await home.person(password=PASSWORD)
+        bob = await server.person(password=PASSWORD)
         first = await bob("PUT", PATH, {"keyring": keyring("bob"), "version": 0, "newVersion": 5, **PROOF})
         assert (first.status_code, first.json()["version"]) == (200, 5)
 
 
-@runs
-async def test_no_keyring_is_lifted_to_where_it_cannot_be_changed(house: Open) -> None:
+@async_test
+async def test_no_keyring_is_lifted_to_where_it_cannot_be_changed(open_server: OpenServer) -> None:
     """A chosen version leaves room for all that follow: the password can be changed whatever a thief has put."""
-    async with house() as home:
-        ann = await ann_of(home, keyring=keyring())
+    async with open_server() as server:
+        ann = await ann_of(server, keyring=keyring())
         for bad in (0, -1, rules.MAX_NEW_VERSION + 1, 2**53, 2**63, 1.5, "2", True):
             answer = await ann("PUT", PATH, {"keyring": keyring(version=2), "version": 1, "newVersion": bad})
-            assert set(refused(answer, 400, "validation_error")["fields"]) == {"newVersion"}, bad
+            assert set(refused(answer, 400, "validation_error")["details"]["fields"]) == {"newVersion"}, bad
         top = {"keyring": keyring(version=2), "version": 1, "newVersion": rules.MAX_NEW_VERSION}
         assert (await ann("PUT", PATH, top)).status_code == 200
         new = change(kdf=OTHER, keyring=keyring(slots="new"), keyringVersion=rules.MAX_NEW_VERSION)
@@ -606,18 +584,18 @@ async def test_no_keyring_is_lifted_to_where_it_cannot_be_changed(house: Open) -
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@runs
-async def test_an_expired_keyring_leaves_no_byte(house: Open, where: str) -> None:
+@async_test
+async def test_an_expired_keyring_leaves_no_byte(open_server: OpenServer, where: str) -> None:
     """What was retained is overwritten in the files of SQLite, descriptor and all."""
     marks = [f"canary{uuid.uuid4().hex}" for _ in range(2)]
-    async with house(**PATIENT) as home:
-        ann = await ann_of(home, keyring=marks[0] * 30, kdf={"salt": marks[1]})
+    async with open_server(**PATIENT) as server:
+        ann = await ann_of(server, keyring=marks[0] * 30, kdf={"salt": marks[1]})
         body = {"keyring": keyring(), "version": 1, "kdf": KDF, **PROOF}
         assert (await ann("PUT", PATH, body)).status_code == 200
-        await home.chores()
+        await server.purge_expired()
         assert [mark.encode() in raw_bytes(where) for mark in marks] == [True, True]
-        home.clock.pass_(90 * DAY)
-        await home.chores()
+        server.clock.pass_(90 * DAY)
+        await server.purge_expired()
         assert await retained(ann) == []
-        assert await database_of(home.server).truncate_log()
+        assert await database_of(server.app).truncate_log()
         assert [mark.encode() in raw_bytes(where) for mark in marks] == [False, False]

@@ -23,7 +23,7 @@ from tests.kit.waiting import until
 
 
 def through(path: Path) -> httpx2.Client:
-    return httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path)), base_url="http://house")
+    return httpx2.Client(transport=httpx2.HTTPTransport(uds=str(path)), base_url="http://server")
 
 
 def test_a_socket_in_a_file(tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ import httpx2
 
 from strongroom import create_server
 from strongroom.server.monitoring.log import Log
-from tests.conftest import SECRET, runs
+from tests.kit.asynchronous import async_test
 from tests.kit.servers.internals import context_of, database_of
+from tests.kit.servers.secret import SECRET
 
 CANARY = "canary-in-the-coal-mine"
 
@@ -24,7 +25,7 @@ async def lines_of(tmp_path: Path, *requests: dict[str, Any]) -> list[dict[str, 
     log = Log(write)
     server = create_server(jwt_secret=SECRET, db_path=str(tmp_path / "x.db"), log=log)
     transport = httpx2.ASGITransport(app=server, raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://server") as http:
         for request in requests:
             await http.request(**request)
     await context_of(server).close()
@@ -35,7 +36,7 @@ async def lines_of(tmp_path: Path, *requests: dict[str, Any]) -> list[dict[str, 
     return [json.loads(line) for line in text.splitlines()]
 
 
-@runs
+@async_test
 async def test_one_line_a_request(tmp_path: Path) -> None:
     """Method, template, status, duration, bytes, request id, account id."""
     register = {"json": {"email": f"{CANARY}@example.com", "password": CANARY}}
@@ -73,7 +74,7 @@ async def test_one_line_a_request(tmp_path: Path) -> None:
     }
 
 
-@runs
+@async_test
 async def test_a_fault_of_our_own_is_a_clean_answer_and_a_trace_without_words(tmp_path: Path) -> None:
     """The client gets the request id and nothing else; the log gets where it was, not what was sent."""
     read, write = os.pipe()
@@ -84,7 +85,7 @@ async def test_a_fault_of_our_own_is_a_clean_answer_and_a_trace_without_words(tm
 
     database_of(server).read = breaks  # type: ignore[method-assign, assignment]
     transport = httpx2.ASGITransport(app=server, raise_app_exceptions=False)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://server") as http:
         answer = await http.post("/auth/email/login", json={"email": CANARY, "password": CANARY})
     await context_of(server).close()
     os.close(write)
@@ -158,7 +159,7 @@ def _until_told(pipe: BinaryIO) -> list[bytes]:
     return lines
 
 
-@runs
+@async_test
 async def test_strangers_cannot_fill_the_log() -> None:
     """Of callers without a good token a hundred lines a second are written, then a count; of others every line."""
     read, write = os.pipe()
@@ -184,13 +185,13 @@ async def test_strangers_cannot_fill_the_log() -> None:
     assert len(strangers) + left_out == 1_000
 
 
-@runs
+@async_test
 async def test_a_bad_token_is_a_strangers_and_a_good_one_is_not(tmp_path: Path) -> None:
     """Whoever proves who he is has every request in the log, however many they are."""
     read, write = os.pipe()
     server = create_server(jwt_secret=SECRET, db_path=str(tmp_path / "x.db"), log=Log(write))
     transport = httpx2.ASGITransport(app=server)
-    async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
+    async with httpx2.AsyncClient(transport=transport, base_url="http://server") as http:
         body = {"email": "a@example.com", "password": "correct horse"}
         token = (await http.post("/auth/email/register", json=body)).json()["accessToken"]
         for bearer in ("nonsense", token):

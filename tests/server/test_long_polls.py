@@ -9,49 +9,46 @@ from typing import Any
 import pytest
 
 from strongroom.actions import documents as actions
-from tests.conftest import Clock, Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.network.event_stream import Follow
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import context_of
 from tests.kit.waiting import until_async
+from tests.server.waiting_polls import until_waiting
 
 
 def documents(vault: dict[str, Any], query: str, route: str = "") -> str:
     return f"/vaults/{vault['uid']}/documents{route}?{query}"
 
 
-async def sleepers(house: Any, count: int) -> None:
-    """Wait until so many wait."""
-    await until_async(
-        lambda: sum(len(account.waiters) for account in context_of(house.app).live._accounts.values()) == count
-    )
-
-
 @pytest.mark.parametrize("route", ["", "/sync"])
-@runs
-async def test_a_wait_ends_with_the_first_change(house: Open, route: str) -> None:
+@async_test
+async def test_a_wait_ends_with_the_first_change(open_server: OpenServer, route: str) -> None:
     """As soon as there is something, and at once where there is something already."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         first = await ann.document(vault)
         at_once = await ann("GET", documents(vault, f"since={vault['updatedAt']}&wait=60", route))
         assert [one["uid"] for one in at_once.json()["documents"]] == [first["uid"]]
         waiting = asyncio.create_task(ann("GET", documents(vault, f"since={first['updatedAt']}&wait=60", route)))
-        await sleepers(h, 1)
+        await until_waiting(server, 1)
         second = await ann.document(vault)
         async with asyncio.timeout(30):
             answer = (await waiting).json()
         assert [one["uid"] for one in answer["documents"]] == [second["uid"]]
         assert answer["next"] == second["updatedAt"]
         assert ("syncedAt" in answer) is (route == "/sync")
-        assert context_of(h.app).live._accounts == {}
+        assert context_of(server.app).live._accounts == {}
 
 
-@runs
-async def test_a_wait_in_vain_is_an_empty_list(house: Open) -> None:
+@async_test
+async def test_a_wait_in_vain_is_an_empty_list(open_server: OpenServer) -> None:
     """After the time that was asked for."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         began = time.monotonic()
         answer = await ann("GET", documents(vault, f"since={vault['updatedAt']}&wait=1"))
@@ -59,8 +56,8 @@ async def test_a_wait_in_vain_is_an_empty_list(house: Open) -> None:
         assert answer.json() == {"documents": [], "hasMore": False, "next": vault["updatedAt"]}
 
 
-@runs
-async def test_only_what_the_filter_shows_ends_a_wait(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_only_what_the_filter_shows_ends_a_wait(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not another collection, not a tombstone that is not wanted, not another vault, not what a key does not reach."""
     looks = 0
     look = actions.has_changes
@@ -71,8 +68,8 @@ async def test_only_what_the_filter_shows_ends_a_wait(house: Open, monkeypatch: 
         return await look(*args)
 
     monkeypatch.setattr(actions, "has_changes", counted)
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault, other = await ann.vault(), await ann.vault()
         buried = await ann.document(vault, collection="in")
         key = await ann.key(collections=["in"])
@@ -85,7 +82,7 @@ async def test_only_what_the_filter_shows_ends_a_wait(house: Open, monkeypatch: 
                 ("limit=1&includeDeleted=false&collection=in", key),
             )
         ]
-        await sleepers(h, 3)
+        await until_waiting(server, 3)
         await ann.document(vault, collection="out")
         await ann.document(other, collection="in")
         await until_async(lambda: looks >= 6)
@@ -111,11 +108,11 @@ async def test_only_what_the_filter_shows_ends_a_wait(house: Open, monkeypatch: 
         ("since=x&wait=5", "since"),
     ],
 )
-@runs
-async def test_a_wait_that_is_none_is_refused(house: Open, query: str, field: str) -> None:
+@async_test
+async def test_a_wait_that_is_none_is_refused(open_server: OpenServer, query: str, field: str) -> None:
     """0 to 60 whole seconds, and only after a moment."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         refused = await ann("GET", documents(vault, query))
         assert refused.status_code == 400
@@ -128,9 +125,9 @@ async def log_out(_: Any, ann: Person, __: dict[str, Any]) -> None:
     assert (await ann("POST", "/auth/logout")).status_code == 200
 
 
-async def outlive(house: Any, _: Person, __: dict[str, Any]) -> None:
-    house.clock.pass_(15 * 60_000)
-    for account in context_of(house.app).live._accounts.values():
+async def outlive(server: Any, _: Person, __: dict[str, Any]) -> None:
+    server.clock.pass_(15 * 60_000)
+    for account in context_of(server.app).live._accounts.values():
         account.notify()
 
 
@@ -141,28 +138,28 @@ async def lose_vault(_: Any, ann: Person, vault: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("act", "status"), [(log_out, 401), (outlive, 401), (lose_vault, 404)], ids=["logout", "expiry", "vault"]
 )
-@runs
-async def test_who_waits_is_looked_at_again(house: Open, clock: Clock, act: Any, status: int) -> None:
+@async_test
+async def test_who_waits_is_looked_at_again(open_server: OpenServer, clock: Clock, act: Any, status: int) -> None:
     """What ended meanwhile is refused, at once and with nothing shown."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         waiting = asyncio.create_task(ann("GET", documents(vault, f"since={clock.now + 1000}&wait=60")))
-        await sleepers(h, 1)
-        await act(h, ann, vault)
+        await until_waiting(server, 1)
+        await act(server, ann, vault)
         async with asyncio.timeout(30):
             assert (await waiting).status_code == status
 
 
-@runs
-async def test_those_who_wait_hold_nothing(house: Open) -> None:
+@async_test
+async def test_those_who_wait_hold_nothing(open_server: OpenServer) -> None:
     """More of them than there are turns and connections: others read lists and write."""
-    async with house(db_pool=2) as h:
-        ann = await h.person()
+    async with open_server(db_pool=2) as server:
+        ann = await server.person()
         vault = await ann.vault()
         path = documents(vault, f"since={vault['updatedAt']}&wait=60")
         waiting = [asyncio.create_task(ann("GET", path)) for _ in range(40)]
-        await sleepers(h, 40)
+        await until_waiting(server, 40)
         assert (await ann("GET", f"/vaults/{vault['uid']}/documents")).json()["documents"] == []
         made = await ann.document(vault)
         async with asyncio.timeout(20):
@@ -172,29 +169,29 @@ async def test_those_who_wait_hold_nothing(house: Open) -> None:
         assert [one["uid"] for one in listed.json()["documents"]] == [made["uid"]]
 
 
-@runs
-async def test_who_goes_away_waits_no_more(house: Open) -> None:
+@async_test
+async def test_who_goes_away_waits_no_more(open_server: OpenServer) -> None:
     """And nothing is left of it."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
-        stream = Follow(h.app, documents(vault, f"since={vault['updatedAt']}&wait=60"), ann.access)
+        stream = Follow(server.app, documents(vault, f"since={vault['updatedAt']}&wait=60"), ann.access)
         entering = asyncio.create_task(stream.__aenter__())
-        await sleepers(h, 1)
+        await until_waiting(server, 1)
         stream._closed.set()
         await entering
         assert stream.status == 0
-        assert context_of(h.app).live._accounts == {}
+        assert context_of(server.app).live._accounts == {}
 
 
-@runs
-async def test_a_server_that_stops_waits_for_nobody(house: Open) -> None:
+@async_test
+async def test_a_server_that_stops_waits_for_nobody(open_server: OpenServer) -> None:
     """The answer is what there is: nothing."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         waiting = asyncio.create_task(ann("GET", documents(vault, f"since={vault['updatedAt']}&wait=60")))
-        await sleepers(h, 1)
-        context_of(h.server).live.stop()
+        await until_waiting(server, 1)
+        context_of(server.app).live.stop()
         async with asyncio.timeout(30):
             assert (await waiting).json()["documents"] == []

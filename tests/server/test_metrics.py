@@ -16,10 +16,11 @@ import pytest
 from strongroom.server.backup_schedule import backup_name
 from strongroom.server.monitoring.metrics import FAMILIES, Metrics
 from strongroom.server.monitoring.shared_metrics import MetricsSlot, SharedMetrics
-from tests.conftest import Open, runs
-from tests.contract.harness import Server
+from tests.kit.asynchronous import async_test
 from tests.kit.network.event_stream import following
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.metrics import figures
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 TOKEN = "a token of those who watch".replace(" ", "-")
@@ -35,50 +36,50 @@ def routed(found: dict[str, float], name: str, route: str) -> dict[str, float]:
     }
 
 
-@runs
-async def test_without_a_token_there_is_nothing(house: Open) -> None:
+@async_test
+async def test_without_a_token_there_is_nothing(open_server: OpenServer) -> None:
     """Not even a hint that there could be."""
-    async with house() as h:
-        nothing, nowhere = await h.http.get("/metrics", headers=SHOWN), await h.http.get("/nowhere")
+    async with open_server() as server:
+        nothing, nowhere = await server.http.get("/metrics", headers=SHOWN), await server.http.get("/nowhere")
         assert nothing.status_code == nowhere.status_code == 404
         assert nothing.json()["error"]["message"] == nowhere.json()["error"]["message"]
-    async with house(metrics_token=TOKEN, metrics_port=0) as h:
-        assert (await h.http.get("/metrics", headers=SHOWN)).status_code == 404
+    async with open_server(metrics_token=TOKEN, metrics_port=0) as server:
+        assert (await server.http.get("/metrics", headers=SHOWN)).status_code == 404
 
 
-@runs
-async def test_the_token_opens_and_nothing_else_does(house: Open) -> None:
+@async_test
+async def test_the_token_opens_and_nothing_else_does(open_server: OpenServer) -> None:
     """Wrong ones are refused, and count as guesses do."""
-    async with house(metrics_token=TOKEN) as h:
-        person = await h.person()
+    async with open_server(metrics_token=TOKEN) as server:
+        person = await server.person()
         for bad in (None, "", "Bearer", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Basic {TOKEN}", TOKEN, "é"):
-            headers = {} if bad is None else {"authorization": bad.encode()}
-            answer = await h.http.get("/metrics", headers=headers)
+            headers = {} if bad is None else {b"authorization": bad.encode()}
+            answer = await server.http.get("/metrics", headers=headers)
             assert (answer.status_code, answer.json()["error"]["code"]) == (401, "unauthorized"), bad
         assert (await person("GET", "/metrics")).status_code == 401
-        assert (await h.http.get("/metrics", headers={"authorization": f"bearer {TOKEN}"})).status_code == 200
-        answer = await h.http.get("/metrics", headers=SHOWN)
+        assert (await server.http.get("/metrics", headers={"authorization": f"bearer {TOKEN}"})).status_code == 200
+        answer = await server.http.get("/metrics", headers=SHOWN)
         assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
         for _ in range(100):
-            last = await h.http.get("/metrics", headers={"authorization": "Bearer wrong"})
+            last = await server.http.get("/metrics", headers={"authorization": "Bearer wrong"})
         assert last.status_code == 429
-        assert (await h.http.get("/metrics", headers=SHOWN)).status_code == 200
+        assert (await server.http.get("/metrics", headers=SHOWN)).status_code == 200
 
 
-@runs
-async def test_what_happens_is_counted(house: Open, where: str) -> None:
+@async_test
+async def test_what_happens_is_counted(open_server: OpenServer, where: str) -> None:
     """By route and status, never by path; logins by their outcome; commits, the queues, the database."""
-    async with house(metrics_token=TOKEN) as h:
-        person = await h.person()
+    async with open_server(metrics_token=TOKEN) as server:
+        person = await server.person()
         vault = await person.vault()
         for _ in range(3):
             await person.document(vault)
         await person("GET", f"/vaults/{vault['uid']}/documents/{vault['uid']}")
-        await h.login(person.email)
+        await server.login(person.email)
         for _ in range(11):
-            await h.login(person.email, "wrong horse")
-        await h.http.get("/nowhere/at/all")
-        found = figures((await h.http.get("/metrics", headers=SHOWN)).text)
+            await server.login(person.email, "wrong horse")
+        await server.http.get("/nowhere/at/all")
+        found = figures((await server.http.get("/metrics", headers=SHOWN)).text)
 
     create = "/vaults/{vaultUid}/documents"
     assert routed(found, "strongroom_requests_total", create) == {"201": 3}
@@ -102,34 +103,34 @@ async def test_what_happens_is_counted(house: Open, where: str) -> None:
     assert {f'strongroom_queue_depth{{queue="{name}"}}' for name in ("writes", "passwords", "lists")} <= found.keys()
 
 
-@runs
-async def test_writes_that_arrive_together_share_a_commit(house: Open) -> None:
+@async_test
+async def test_writes_that_arrive_together_share_a_commit(open_server: OpenServer) -> None:
     """The size of a shared commit is seen, and every write is counted once."""
     import asyncio
 
-    async with house(metrics_token=TOKEN) as h:
-        person = await h.person()
+    async with open_server(metrics_token=TOKEN) as server:
+        person = await server.person()
         await asyncio.gather(*(person.vault() for _ in range(40)))
-        found = figures((await h.http.get("/metrics", headers=SHOWN)).text)
+        found = figures((await server.http.get("/metrics", headers=SHOWN)).text)
     shared = found['strongroom_commit_writes_bucket{le="+Inf"}'] - found['strongroom_commit_writes_bucket{le="1"}']
     assert shared > 0
     assert found["strongroom_commit_writes_sum"] >= 41
 
 
-@runs
-async def test_open_streams_are_counted_and_closed_ones_are_not(house: Open) -> None:
+@async_test
+async def test_open_streams_are_counted_and_closed_ones_are_not(open_server: OpenServer) -> None:
     """Of one vault and of a whole account; a long poll is no stream; one that the server ended is gone too."""
-    async with house(metrics_token=TOKEN) as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server(metrics_token=TOKEN) as server:
+        ann, bob = await server.person(), await server.person()
         vault = await ann.vault()
 
         async def count() -> float:
-            return figures((await h.http.get("/metrics", headers=SHOWN)).text)["strongroom_event_streams"]
+            return figures((await server.http.get("/metrics", headers=SHOWN)).text)["strongroom_event_streams"]
 
         assert await count() == 0
-        async with following(h, ann, f"/vaults/{vault['uid']}/events"), following(h, bob, "/events") as other:
+        async with following(server, ann, f"/vaults/{vault['uid']}/events"), following(server, bob, "/events") as other:
             assert await count() == 2
-            async with following(h, ann, "/events"), following(h, ann, f"/vaults/{vault['uid']}/events"):
+            async with following(server, ann, "/events"), following(server, ann, f"/vaults/{vault['uid']}/events"):
                 assert await count() == 4
             assert await count() == 2
             assert (await bob("POST", "/auth/logout")).status_code == 200
@@ -138,35 +139,35 @@ async def test_open_streams_are_counted_and_closed_ones_are_not(house: Open) -> 
         assert await count() == 0
 
 
-@runs
-async def test_nothing_names_a_person(house: Open) -> None:
+@async_test
+async def test_nothing_names_a_person(open_server: OpenServer) -> None:
     """No email, id, address, name, key or token, whatever the requests held."""
-    async with house(metrics_token=TOKEN, address="203.0.113.77") as h:
-        person = await h.person("canary-person@example.com")
+    async with open_server(metrics_token=TOKEN, address="203.0.113.77") as server:
+        person = await server.person("canary-person@example.com")
         vault = await person.vault(name="canary-vault")
         key = await person.key(name="canary-key")
-        await h.login("canary-stranger@example.com", "canary-password")
+        await server.login("canary-stranger@example.com", "canary-password")
         await person("GET", "/vault/by-name/canary-vault")
         await person("GET", f"/vault/{vault['uid']}", bearer=key)
         await person("CANARY", "/vault")
-        await h.http.get("/canary-path", headers={"user-agent": "canary-agent"})
-        text = (await h.http.get("/metrics", headers=SHOWN)).text
+        await server.http.get("/canary-path", headers={"user-agent": "canary-agent"})
+        text = (await server.http.get("/metrics", headers=SHOWN)).text
     for secret in ("canary", "CANARY", person.id, vault["uid"], person.access, key, "203.0.113.77", TOKEN):
         assert secret not in text
     assert "@" not in text
 
 
-@runs
-async def test_the_age_of_a_backup_is_told_once_there_is_one(house: Open, tmp_path: Path) -> None:
+@async_test
+async def test_the_age_of_a_backup_is_told_once_there_is_one(open_server: OpenServer, tmp_path: Path) -> None:
     """By the newest in the folder where the server makes them."""
-    async with house(metrics_token=TOKEN) as h:
-        none = figures((await h.http.get("/metrics", headers=SHOWN)).text)
+    async with open_server(metrics_token=TOKEN) as server:
+        none = figures((await server.http.get("/metrics", headers=SHOWN)).text)
     assert "strongroom_backup_age_seconds" not in none
     folder = tmp_path / "backups"
     folder.mkdir()
     (folder / backup_name(int((time.time() - 3_600) * 1000))).write_bytes(b"strongroom archive 1\n")
-    async with house(metrics_token=TOKEN, backup_dir=str(folder)) as h:
-        found = figures((await h.http.get("/metrics", headers=SHOWN)).text)
+    async with open_server(metrics_token=TOKEN, backup_dir=str(folder)) as server:
+        found = figures((await server.http.get("/metrics", headers=SHOWN)).text)
     assert 3_600 <= found["strongroom_backup_age_seconds"] < 3_660
 
 

@@ -13,8 +13,9 @@ from strongroom.server import routes
 from strongroom.server.api_docs import examples, html
 from strongroom.server.api_docs.openapi import ApiDescription
 from strongroom.server.response import STATUS
-from tests.conftest import Open, runs
+from tests.kit.asynchronous import async_test
 from tests.kit.rows import each_row
+from tests.kit.servers.in_process import OpenServer
 
 
 def described(variant: Variant) -> ApiDescription:
@@ -68,16 +69,16 @@ def test_operation_ids_are_unique_and_references_lead_somewhere() -> None:
     assert names <= set(api["components"]["schemas"])
 
 
-@runs
-async def test_the_page_and_its_style_come_from_the_server_alone(house: Open) -> None:
+@async_test
+async def test_the_page_and_its_style_come_from_the_server_alone(open_server: OpenServer) -> None:
     """No script, nothing from another host, and a policy that says so."""
-    async with house(web="off") as h:
-        page = await h.http.get("/docs")
+    async with open_server(web="off") as server:
+        page = await server.http.get("/docs")
         assert page.status_code == 200
         assert "default-src 'none'" in page.headers["content-security-policy"]
         assert "<script" not in page.text
         assert re.findall(r'(?:src|href)="(?!/|#)[^"]*"', page.text) == []
-        assert (await h.http.get("/docs/style.css")).headers["content-type"].startswith("text/css")
-        assert (await h.http.get("/openapi.json")).json()["openapi"] == "3.1.0"
-        assert (await h.http.get("/")).headers["location"] == "/docs"
+        assert (await server.http.get("/docs/style.css")).headers["content-type"].startswith("text/css")
+        assert (await server.http.get("/openapi.json")).json()["openapi"] == "3.1.0"
+        assert (await server.http.get("/")).headers["location"] == "/docs"
     assert b"/vaults/{vaultUid}/documents" in html.documentation(described(Variant.BOTH))

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.browsers.chromium import Page, private_window
+from tests.kit.servers.process import Server
 
 AUTHENTICATOR = {
     "protocol": "ctap2",

@@ -20,10 +20,10 @@ from strongroom.server.settings import BackupRetention, BadSetting, resolve
 from strongroom.store import locks, open_database
 from strongroom.store.locks import FileLock
 from strongroom.store.postgres.connection import connect
-from tests.conftest import runs
-from tests.contract.harness import Server
+from tests.kit.asynchronous import async_test
 from tests.kit.programs import processes
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 DAY = 86_400_000
@@ -177,7 +177,7 @@ def test_whoever_is_second_leaves_without_a_word(tmp_path: Path) -> None:
     assert len(list_backups(folder)) == 1
 
 
-@runs
+@async_test
 async def test_while_another_node_makes_one_a_node_leaves_without_a_word(tmp_path: Path) -> None:
     """Nodes of one PostgreSQL may have folders of their own: the database itself knows that one is being made."""
     where = postgres().fresh()

@@ -18,9 +18,11 @@ from strongroom.server.monitoring.log import Log
 from strongroom.server.settings import BadSetting
 from strongroom.server.transport import runner
 from strongroom.store import CannotOpen
-from tests.conftest import SECRET, Open, runs
+from tests.kit.asynchronous import async_test
 from tests.kit.network.raw_http import connected
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import context_of, is_started
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 
 
@@ -92,17 +94,17 @@ def test_signal_handlers_of_the_host_program_are_restored(tmp_path: Path) -> Non
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.endswith("restored\n")
 
 
-@runs
-async def test_it_can_be_mounted_below_a_path(house: Open) -> None:
+@async_test
+async def test_it_can_be_mounted_below_a_path(open_server: OpenServer) -> None:
     """As an ASGI application inside another one."""
-    async with house() as h:
-        app = h.http._transport.app
+    async with open_server() as server:
+        app = server.app
 
         async def mounted(scope: Any, receive: Any, send: Any) -> None:
             await app({**scope, "root_path": "/inner"}, receive, send)
 
         transport = httpx2.ASGITransport(app=mounted)
-        async with httpx2.AsyncClient(transport=transport, base_url="http://house") as http:
+        async with httpx2.AsyncClient(transport=transport, base_url="http://server") as http:
             assert (await http.get("/inner/health")).status_code == 200
 
 
@@ -146,41 +148,41 @@ def test_nothing_shows_the_secret(tmp_path: Path) -> None:
         assert SECRET not in repr(thing)
 
 
-@runs
-async def test_an_api_key_is_noted_at_most_once_a_minute(house: Open) -> None:
+@async_test
+async def test_an_api_key_is_noted_at_most_once_a_minute(open_server: OpenServer) -> None:
     """`lastUsedAt` is exact to the minute and costs no write a request."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         key = await person.key()
-        start = h.clock.now
+        start = server.clock.now
 
         async def last() -> int:
             moment: int = (await person("GET", "/auth/api-keys")).json()["keys"][0]["lastUsedAt"]
             return moment
 
         for wanted, passes in ((start, 0), (start, 59_999), (start + 60_000, 1), (start + 60_000, 100)):
-            h.clock.pass_(passes)
+            server.clock.pass_(passes)
             assert (await person("GET", "/vault", bearer=key)).status_code == 200
             assert await last() == wanted
 
 
-@runs
-async def test_a_key_expires_when_it_says(house: Open) -> None:
+@async_test
+async def test_a_key_expires_when_it_says(open_server: OpenServer) -> None:
     """To the millisecond."""
-    async with house() as h:
-        person = await h.person()
-        key = await person.key(expiresAt=h.clock.now + 1_000)
-        h.clock.pass_(999)
+    async with open_server() as server:
+        person = await server.person()
+        key = await person.key(expiresAt=server.clock.now + 1_000)
+        server.clock.pass_(999)
         assert (await person("GET", "/vault", bearer=key)).status_code == 200
-        h.clock.pass_(1)
+        server.clock.pass_(1)
         assert (await person("GET", "/vault", bearer=key)).status_code == 401
 
 
-@runs
-async def test_a_key_of_some_collections_does_not_reach_the_blob(house: Open) -> None:
+@async_test
+async def test_a_key_of_some_collections_does_not_reach_the_blob(open_server: OpenServer) -> None:
     """The blob lies in no collection."""
-    async with house() as h:
-        person = await h.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault(data="sealed", salt="")
         key = await person.key(collections=["notes"])
         for path in (f"/vault/{vault['uid']}", f"/vault/by-name/{vault['name']}"):

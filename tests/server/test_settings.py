@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strongroom.server.settings import BadSetting, resolve
-from tests.conftest import SECRET
+from tests.kit.servers.secret import SECRET
 
 
 @pytest.mark.parametrize("text", ["nonsense", "10.0.0.1/8", "10.0.0.1, 300.1.1.1", "unix, x"])

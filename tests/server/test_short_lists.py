@@ -9,7 +9,9 @@ import pytest
 
 from strongroom.server.snapshots import Snapshot
 from strongroom.store.queries.documents import SHORT_LIST_BYTES, SHORT_LIST_ROWS
-from tests.conftest import House, Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import InProcessServer, OpenServer
 
 
 @pytest.fixture
@@ -26,19 +28,19 @@ def snapshots(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return opened
 
 
-async def filled(h: House, sizes: list[int]) -> tuple[Person, str, list[dict[str, Any]]]:
+async def filled(server: InProcessServer, sizes: list[int]) -> tuple[Person, str, list[dict[str, Any]]]:
     """Somebody with documents of these sizes: the path of the list, and the documents."""
-    person = await h.person()
+    person = await server.person()
     vault = await person.vault()
     made = [await person.document(vault, collection="ab"[n % 2], data="A" * size) for n, size in enumerate(sizes)]
     return person, f"/vaults/{vault['uid']}/documents", made
 
 
-@runs
-async def test_few_changes_open_no_snapshot(house: Open, snapshots: list[Any]) -> None:
+@async_test
+async def test_few_changes_open_no_snapshot(open_server: OpenServer, snapshots: list[Any]) -> None:
     """As many as one short read may give, each as large as it may be."""
-    async with house() as h:
-        person, path, made = await filled(h, [SHORT_LIST_BYTES] * SHORT_LIST_ROWS)
+    async with open_server() as server:
+        person, path, made = await filled(server, [SHORT_LIST_BYTES] * SHORT_LIST_ROWS)
         found = (await person("GET", f"{path}?since=0")).json()
         assert [one["uid"] for one in found["documents"]] == [one["uid"] for one in made]
         assert (found["next"], found["hasMore"]) == (made[-1]["updatedAt"], False)
@@ -51,11 +53,11 @@ async def test_few_changes_open_no_snapshot(house: Open, snapshots: list[Any]) -
     [[4] * (SHORT_LIST_ROWS + 1), [4, SHORT_LIST_BYTES + 1, 4], [4, 3_000_000]],
     ids=["too many", "one that is larger", "one that is large"],
 )
-@runs
-async def test_more_changes_are_streamed(sizes: list[int], house: Open, snapshots: list[Any]) -> None:
+@async_test
+async def test_more_changes_are_streamed(sizes: list[int], open_server: OpenServer, snapshots: list[Any]) -> None:
     """However large they are, only some of them are in memory."""
-    async with house() as h:
-        person, path, made = await filled(h, sizes)
+    async with open_server() as server:
+        person, path, made = await filled(server, sizes)
         found = (await person("GET", f"{path}?since=0")).json()
         assert [(one["uid"], len(one["data"])) for one in found["documents"]] == [
             (one["uid"], size) for one, size in zip(made, sizes, strict=True)
@@ -63,13 +65,13 @@ async def test_more_changes_are_streamed(sizes: list[int], house: Open, snapshot
         assert len(snapshots) == 1
 
 
-@runs
+@async_test
 async def test_a_short_list_says_what_a_stream_says(
-    house: Open, snapshots: list[Any], monkeypatch: pytest.MonkeyPatch
+    open_server: OpenServer, snapshots: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Byte for byte, whatever is asked for: limits, collections, tombstones, the trash."""
-    async with house() as h:
-        person, path, made = await filled(h, [4] * 6)
+    async with open_server() as server:
+        person, path, made = await filled(server, [4] * 6)
         await person("DELETE", f"{path}/{made[1]['uid']}", {"version": 1})
         await person("PUT", f"{path}/{made[2]['uid']}", {"version": 1, "data": "?"})
         questions = [

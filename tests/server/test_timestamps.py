@@ -8,8 +8,10 @@ import uuid
 from typing import Any
 
 from strongroom.rules import DAY, HOUR
-from tests.conftest import Open, Person, runs
+from tests.kit.asynchronous import async_test
 from tests.kit.network.event_stream import following
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import rows_of
 
 JUMPS = (0, -HOUR, 1, DAY, -HOUR, -DAY, 5, -30 * DAY, 400 * DAY, -1)
@@ -81,19 +83,19 @@ class Writer:
         return {"op": "put", "uid": uid, "data": "B" * 4 * version, "version": version}
 
 
-@runs
-async def test_the_machines_clock_may_jump(house: Open, where: str) -> None:
+@async_test
+async def test_the_machines_clock_may_jump(open_server: OpenServer, where: str) -> None:
     """Back an hour, forward a day, and worse, between writes and across restarts."""
-    async with house(**PATIENT) as home:
-        person = await home.person()
+    async with open_server(**PATIENT) as server:
+        person = await server.person()
         vaults = [(await person.vault())["uid"] for _ in range(2)]
     readers = [Reader(person, vault, limit) for vault in vaults for limit in (None, 1, 3)]
     writers = [Writer(person, vault) for vault in vaults]
     order: list[int] = []
     for jump in JUMPS:
-        async with house(**PATIENT) as home:
-            person.http = home.http
-            home.clock.pass_(jump)
+        async with open_server(**PATIENT) as server:
+            person.http = server.http
+            server.clock.pass_(jump)
             for n in range(6):
                 writer = writers[n % 2]
                 before = len(writer.acknowledged)
@@ -102,7 +104,7 @@ async def test_the_machines_clock_may_jump(house: Open, where: str) -> None:
             renamed = await person("PUT", f"/vault/{vaults[0]}", {"name": str(uuid.uuid4())}, headers={"if-match": "*"})
             order.append(renamed.json()["updatedAt"])
             await asyncio.gather(*(reader.poll() for reader in readers))
-            home.clock.pass_(-jump // 2)
+            server.clock.pass_(-jump // 2)
             await asyncio.gather(*(writer.write() for writer in writers))
             order += sorted(writer.acknowledged[-1][2] for writer in writers)
             await asyncio.gather(*(reader.poll() for reader in readers))
@@ -114,7 +116,7 @@ async def test_the_machines_clock_may_jump(house: Open, where: str) -> None:
         latest = {uid: (version, moment) for uid, version, moment in writer.acknowledged}
         assert {uid: (version, moment) for uid, version, moment in reader.seen} == latest
     everything = sorted((moment, uid, version) for one in writers for uid, version, moment in one.acknowledged)
-    async with house(**PATIENT) as home, following(home, person, "/events?since=0") as stream:
+    async with open_server(**PATIENT) as server, following(server, person, "/events?since=0") as stream:
         events = [await stream.next() for _ in range(len(everything) + len(vaults) + len(JUMPS))]
         told = [event for event in events if event.name == "document"]
         assert [(event.id, event.data["uid"], event.data["version"]) for event in told] == everything

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.programs import processes
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 pytest.importorskip("opentelemetry.sdk", reason="the extra otel is not installed")

@@ -15,7 +15,10 @@ from strongroom.rules import DAY
 from strongroom.server.routes import trash as routes_trash
 from strongroom.store import Tx, open_database
 from strongroom.store.postgres.connection import connect
-from tests.conftest import Clock, Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import rows_of
 from tests.kit.servers.postgres import postgres
 
@@ -29,11 +32,11 @@ async def trash(person: Person, vault: dict[str, Any], query: str = "") -> list[
     return [document["uid"] for document in answer.json()["documents"]]
 
 
-@runs
-async def test_ciphertext_goes_when_its_time_has_come(house: Open, where: str) -> None:
+@async_test
+async def test_ciphertext_goes_when_its_time_has_come(open_server: OpenServer, where: str) -> None:
     """With its history. Tombstone, version, moment and hmac stay, so nobody who has synced has anything to learn."""
-    async with house(trash_days=3, **PATIENT) as home:
-        person = await home.person()
+    async with open_server(trash_days=3, **PATIENT) as server:
+        person = await server.person()
         vault = await person.vault()
         document = await person.document(vault, data="SECRETAA", hmac="h")
         path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
@@ -41,12 +44,12 @@ async def test_ciphertext_goes_when_its_time_has_come(house: Open, where: str) -
         await person("DELETE", path)
         kept = (await person("GET", path)).json()
         before = await person("GET", f"/vault/{vault['uid']}")
-        home.clock.pass_(3 * DAY - 10)
-        await home.chores()
+        server.clock.pass_(3 * DAY - 10)
+        await server.purge_expired()
         assert (await person("GET", path)).json() == kept
         assert await trash(person, vault) == [document["uid"]]
-        home.clock.pass_(20)
-        await home.chores()
+        server.clock.pass_(20)
+        await server.purge_expired()
         assert (await person("GET", path)).json() == {**kept, "data": ""}
         assert (await person("GET", f"/vault/{vault['uid']}")).json() == before.json()
         assert (await person("GET", f"{path}/versions")).json() == {"versions": []}
@@ -58,41 +61,41 @@ async def test_ciphertext_goes_when_its_time_has_come(house: Open, where: str) -
         assert [(one["version"], one["deletedAt"], one["data"]) for one in listed] == [(3, kept["deletedAt"], "")]
 
 
-@runs
-async def test_two_accounts_may_use_one_uid(house: Open, where: str) -> None:
+@async_test
+async def test_two_accounts_may_use_one_uid(open_server: OpenServer, where: str) -> None:
     """Of documents with the same uid, deleted one after the other, each goes with its history."""
-    async with house(trash_days=1, **PATIENT) as home:
+    async with open_server(trash_days=1, **PATIENT) as server:
         uid = str(uuid.uuid4())
         histories = []
         for _ in range(3):
-            person = await home.person()
+            person = await server.person()
             vault = await person.vault()
             await person("POST", f"/vaults/{vault['uid']}/documents", {"collection": "c", "data": "SECRET", "uid": uid})
             path = f"/vaults/{vault['uid']}/documents/{uid}"
             await person("PUT", path, {"data": "SECRETS", "version": 1})
             await person("DELETE", path)
             histories.append((person, f"{path}/versions"))
-        home.clock.pass_(DAY + 10)
-        await home.chores()
+        server.clock.pass_(DAY + 10)
+        await server.purge_expired()
         for person, path in histories:
             assert (await person("GET", path)).json() == {"versions": []}
             assert (await person("GET", f"{path}/1")).status_code == 404
         assert "SECRET" not in str(await rows_of(where))
 
 
-@runs
-async def test_what_is_thrown_away_does_not_come_back(house: Open) -> None:
+@async_test
+async def test_what_is_thrown_away_does_not_come_back(open_server: OpenServer) -> None:
     """Neither by a put at any version nor by a create: the uid stays taken, and the answer says what to do."""
-    async with house(trash_days=1, **PATIENT) as home:
-        person = await home.person()
+    async with open_server(trash_days=1, **PATIENT) as server:
+        person = await server.person()
         vault = await person.vault()
         body = {"collection": "c", "data": "AAAA", "uid": str(uuid.uuid4())}
         path = f"/vaults/{vault['uid']}/documents"
         assert (await person("POST", path, body)).status_code == 201
         one = f"{path}/{body['uid']}"
         await person("DELETE", one)
-        home.clock.pass_(DAY + 10)  # moments run ahead of a clock that stands
-        await home.chores()
+        server.clock.pass_(DAY + 10)  # moments run ahead of a clock that stands
+        await server.purge_expired()
         before = (await person("GET", f"/vault/{vault['uid']}")).json()
         for version in (1, 2, 3):
             answer = await person("PUT", one, {"data": "BBBB", "version": version})
@@ -107,46 +110,46 @@ async def test_what_is_thrown_away_does_not_come_back(house: Open) -> None:
         assert (await person("GET", f"/vault/{vault['uid']}")).json() == before
 
 
-@runs
-async def test_until_then_a_document_can_be_revived(house: Open) -> None:
+@async_test
+async def test_until_then_a_document_can_be_revived(open_server: OpenServer) -> None:
     """It is alive and counted again, leaves the trash, and its time begins anew when it is deleted again."""
-    async with house(trash_days=3, **PATIENT) as home:
-        person = await home.person()
+    async with open_server(trash_days=3, **PATIENT) as server:
+        person = await server.person()
         vault = await person.vault()
         document = await person.document(vault)
         path = f"/vaults/{vault['uid']}/documents/{document['uid']}"
         await person("DELETE", path)
-        home.clock.pass_(2 * DAY)
+        server.clock.pass_(2 * DAY)
         assert (await person("PUT", path, {"data": "BBBB", "version": 2})).status_code == 200
         assert await trash(person, vault) == []
-        home.clock.pass_(2 * DAY)
-        await home.chores()
+        server.clock.pass_(2 * DAY)
+        await server.purge_expired()
         assert (await person("GET", path)).json()["data"] == "BBBB"
         assert (await person("GET", f"{path}/versions/2")).json()["data"] == "AAAA"
         await person("DELETE", path)
-        home.clock.pass_(2 * DAY)
-        await home.chores()
+        server.clock.pass_(2 * DAY)
+        await server.purge_expired()
         assert await trash(person, vault) == [document["uid"]]
 
 
-@runs
-async def test_the_trash_may_be_kept_for_ever(house: Open) -> None:
+@async_test
+async def test_the_trash_may_be_kept_for_ever(open_server: OpenServer) -> None:
     """Where the operator says so."""
-    async with house(trash_days=0, **PATIENT) as home:
-        person = await home.person()
+    async with open_server(trash_days=0, **PATIENT) as server:
+        person = await server.person()
         vault = await person.vault()
         document = await person.document(vault)
         await person("DELETE", f"/vaults/{vault['uid']}/documents/{document['uid']}")
-        home.clock.pass_(4_000 * DAY)
-        await home.chores()
+        server.clock.pass_(4_000 * DAY)
+        await server.purge_expired()
         assert await trash(person, vault, "") == [document["uid"]]
 
 
-@runs
-async def test_the_trash_is_a_list_like_any_other(house: Open) -> None:
+@async_test
+async def test_the_trash_is_a_list_like_any_other(open_server: OpenServer) -> None:
     """With since, limit and collection, in order; nothing that lives is in it."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         path = f"/vaults/{vault['uid']}/documents"
         made = [await person.document(vault, collection="ab"[n % 2]) for n in range(6)]
@@ -168,11 +171,11 @@ async def test_the_trash_is_a_list_like_any_other(house: Open) -> None:
             assert (bad.status_code, bad.json()["error"]["details"]["fields"].keys()) == (400, {"deleted"}), query
 
 
-@runs
-async def test_its_owner_empties_the_trash(house: Open, where: str) -> None:
+@async_test
+async def test_its_owner_empties_the_trash(open_server: OpenServer, where: str) -> None:
     """Of one collection or of all; ciphertext, history and usage go, the tombstones and what lives stay as they are."""
-    async with house() as home:
-        person, other = await home.person(), await home.person()
+    async with open_server() as server:
+        person, other = await server.person(), await server.person()
         vault, theirs = await person.vault(), await other.vault()
         path = f"/vaults/{vault['uid']}/documents"
         made = [await person.document(vault, collection="ab"[n % 2], data="SECRETAA") for n in range(150)]
@@ -201,13 +204,13 @@ async def test_its_owner_empties_the_trash(house: Open, where: str) -> None:
         assert (bad.status_code, bad.json()["error"]["details"]["fields"].keys()) == (400, {"collection"})
 
 
-@runs
-async def test_a_full_trash_is_emptied_in_steps(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_a_full_trash_is_emptied_in_steps(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request stops after some transactions, says that there is more, and the next one goes on."""
     monkeypatch.setattr(routes_trash, "MOST_STEPS", 2)
     monkeypatch.setattr(retention, "ROWS", 3)
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         for _ in range(4):
             made = await person.document(vault)
@@ -216,12 +219,12 @@ async def test_a_full_trash_is_emptied_in_steps(house: Open, monkeypatch: pytest
         assert told == [{"purged": 2, "hasMore": True}, {"purged": 2, "hasMore": True}, {"purged": 0, "hasMore": False}]
 
 
-@runs
-async def test_one_deleted_document_is_purged(house: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+@async_test
+async def test_one_deleted_document_is_purged(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """At the version that was seen, however large its history is; not a living one, and a second time harmlessly."""
     monkeypatch.setattr(retention, "ROWS", 2)
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         made, kept = await person.document(vault), await person.document(vault)
         path, bin_ = f"/vaults/{vault['uid']}/documents", f"/vaults/{vault['uid']}/trash"
@@ -271,7 +274,7 @@ async def left(where: str) -> tuple[int, int, int]:
     return len(held), len(tables["versions"]), size
 
 
-@runs
+@async_test
 async def test_no_transaction_throws_away_much(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bounded in rows and in bytes, however much is due; what is left is done after a restart."""
     monkeypatch.setattr(retention, "BYTES", retention.BYTES // 16)
@@ -297,7 +300,7 @@ async def test_no_transaction_throws_away_much(where: str, clock: Clock, monkeyp
     await db.close()
 
 
-@runs
+@async_test
 async def test_one_large_document_is_no_stone_in_the_way(where: str, clock: Clock) -> None:
     """What is larger than a step takes one to itself, a version at a time."""
     db = open_database(where, clock)
@@ -311,7 +314,7 @@ async def test_one_large_document_is_no_stone_in_the_way(where: str, clock: Cloc
     await db.close()
 
 
-@runs
+@async_test
 async def test_who_is_revived_in_the_same_moment_keeps_everything(clock: Clock) -> None:
     """On PostgreSQL, a put that holds the account while the purge comes for the document: the purge leaves it alone."""
     where = postgres().fresh()

@@ -13,22 +13,13 @@ import pytest
 from strongroom import rules
 from strongroom.model import Usage
 from strongroom.rules import DAY
-from tests.conftest import Open, Person, runs
-from tests.kit.servers.populated_database import Rows, rows_of
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
+from tests.kit.servers.populated_database import rows_of
+from tests.server.account_usage import kept_bytes, recounted_kept_bytes, usage
 
 DOCUMENT = {"collection": "c", "data": "AAAA"}
-
-
-async def usage(person: Person, **more: Any) -> dict[str, int]:
-    """What the account uses, as it is told."""
-    told: dict[str, int] = (await person("GET", "/auth/me", **more)).json()["usage"]
-    return {name: told[name] for name in ("documents", "bytes")}
-
-
-async def kept(person: Person) -> int:
-    """What the account's trash and history take, as it is told."""
-    told: int = (await person("GET", "/auth/me")).json()["usage"]["kept"]
-    return told
 
 
 async def vaults(person: Person) -> list[dict[str, Any]]:
@@ -45,45 +36,37 @@ async def recounted(where: str) -> dict[tuple[str, str], Usage]:
         alive = [row for row in tables["documents"] if (row[0], row[2], row[9]) == (owner, uid, None)]
         texts = [data, salt, *(row[4] for row in alive), *(row[5] for row in alive)]
         size = sum(len(text.encode()) for text in texts if text is not None)
-        found[owner, uid] = Usage(len(alive), size, kept_in(tables, owner, uid))
+        found[owner, uid] = Usage(len(alive), size, recounted_kept_bytes(tables, owner, uid))
     return found
 
 
-def kept_in(tables: Rows, owner: str, vault: str) -> int:
-    """What the trash and the history of a vault take, counted row by row."""
-    texts = [row[4:6] for row in tables["documents"] if (row[0], row[2]) == (owner, vault) and row[9] and not row[10]]
-    texts += [row[5:7] for row in tables["versions"] if (row[0], row[3]) == (owner, vault)]
-    texts += [row[3:5] for row in tables["blob_versions"] if row[:2] == (owner, vault)]
-    return sum(256 + sum(len(text.encode()) for text in row if text is not None) for row in texts)
-
-
-@runs
-async def test_counts_are_exact_whatever_happens(house: Open, where: str) -> None:
+@async_test
+async def test_counts_are_exact_whatever_happens(open_server: OpenServer, where: str) -> None:
     """After any mixture of writes, retries and refusals, every vault and every ledger says what a recount says."""
-    await mix(house, where, history_versions=3)
+    await mix(open_server, where, history_versions=3)
 
 
-@runs
+@async_test
 async def test_counts_are_exact_where_trash_and_history_are_full(
-    house: Open, where: str, monkeypatch: pytest.MonkeyPatch
+    open_server: OpenServer, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same where most of what would be kept does not fit."""
     monkeypatch.setattr(rules, "RETENTION_MINIMUM", 0)
-    await mix(house, where, quota_bytes=1_200, history_versions=3)
+    await mix(open_server, where, quota_bytes=1_200, history_versions=3)
 
 
-async def mix(house: Open, where: str, **settings: Any) -> None:
+async def mix(open_server: OpenServer, where: str, **settings: Any) -> None:
     """Let two people write anything, and count after it."""
     chance = random.Random(7)  # noqa: S311
-    async with house(**settings) as home:
-        people = [await home.person(), await home.person()]
+    async with open_server(**settings) as server:
+        people = [await server.person(), await server.person()]
         for _ in range(150):
             await something(chance, chance.choice(people))
             if chance.random() < 0.03:
-                home.clock.pass_(chance.choice((20, 31, 100)) * DAY)
+                server.clock.pass_(chance.choice((20, 31, 100)) * DAY)
                 for person in people:
-                    person.access = (await home.login(person.email)).json()["accessToken"]
-                await home.chores()
+                    person.access = (await server.login(person.email)).json()["accessToken"]
+                await server.purge_expired()
         counts = await recounted(where)
         tables = await rows_of(where)
         assert {(row[0], row[1]): Usage(row[8], row[9], row[10]) for row in tables["vaults"]} == counts
@@ -93,7 +76,7 @@ async def mix(house: Open, where: str, **settings: Any) -> None:
             own = [count for (owner, _), count in counts.items() if owner == person.id]
             total = {"documents": sum(c.documents for c in own), "bytes": sum(c.bytes for c in own)}
             assert await usage(person) == total
-            assert await kept(person) == sum(c.kept for c in own)
+            assert await kept_bytes(person) == sum(c.kept for c in own)
             shown = {vault["uid"]: (vault["documents"], vault["bytes"]) for vault in await vaults(person)}
             mine = {uid: count for (owner, uid), count in counts.items() if owner == person.id}
             assert shown == {uid: (count.documents, count.bytes) for uid, count in mine.items()}
@@ -129,11 +112,11 @@ async def something(chance: random.Random, person: Person) -> None:
             await person("DELETE", f"/vault/{vault['uid']}", headers={"if-match": f'"{chance.randrange(1, 3)}"'})
 
 
-@runs
-async def test_moments_are_unique_in_the_account_and_retries_draw_none(house: Open, where: str) -> None:
+@async_test
+async def test_moments_are_unique_in_the_account_and_retries_draw_none(open_server: OpenServer, where: str) -> None:
     """Documents of all vaults, and the vaults' own changes, share no moment, even while the machine's time stands."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         one, two = await person.vault(), await person.vault(data="x", salt="")
         body = {**DOCUMENT, "uid": str(uuid.uuid4())}
         for vault in (one, two):
@@ -158,30 +141,30 @@ async def test_moments_are_unique_in_the_account_and_retries_draw_none(house: Op
         assert [name for *_, name, _ in changes][2:] == ["other", "third", "third"]
         moments = [row[8] for row in tables["documents"]] + [change[0] for change in changes]
         assert len(set(moments)) == len(moments)
-        assert tables["ledgers"][0][1] == max(moments) == home.clock.now + 25
+        assert tables["ledgers"][0][1] == max(moments) == server.clock.now + 25
 
 
-@runs
-async def test_a_vault_that_is_made_again_goes_on_with_later_moments(house: Open) -> None:
+@async_test
+async def test_a_vault_that_is_made_again_goes_on_with_later_moments(open_server: OpenServer) -> None:
     """A cursor from before its deletion cannot overlook what came after, though the machine's time runs back."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         uid = str(uuid.uuid4())
         vault = await person.vault(uid=uid)
         seen = [(await person.document(vault))["updatedAt"] for _ in range(5)]
         await person("DELETE", f"/vault/{uid}")
-        home.clock.pass_(-3_600_000)
+        server.clock.pass_(-3_600_000)
         assert (await person.vault(uid=uid))["updatedAt"] > seen[-1]
         await person.document(vault)
         found = (await person("GET", f"/vaults/{uid}/documents?since={seen[-1]}")).json()["documents"]
         assert len(found) == 1
 
 
-@runs
-async def test_the_same_uid_of_another_account_is_not_counted(house: Open) -> None:
+@async_test
+async def test_the_same_uid_of_another_account_is_not_counted(open_server: OpenServer) -> None:
     """Two accounts with a vault of one uid: a write moves, counts and deletes its own only."""
-    async with house() as home:
-        ann, bob = await home.person(), await home.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         uid = str(uuid.uuid4())
         vault = await ann.vault(uid=uid)
         await bob.vault(uid=uid)
@@ -193,11 +176,11 @@ async def test_the_same_uid_of_another_account_is_not_counted(house: Open) -> No
         assert (await vaults(ann), await vaults(bob)) == ([], before)
 
 
-@runs
-async def test_no_two_writers_take_the_last_place(house: Open) -> None:
+@async_test
+async def test_no_two_writers_take_the_last_place(open_server: OpenServer) -> None:
     """Forty at once for ten places: ten are taken, in several vaults and on several processes' worth of locks."""
-    async with house(quota_documents=10) as home:
-        person = await home.person()
+    async with open_server(quota_documents=10) as server:
+        person = await server.person()
         places = [await person.vault() for _ in range(4)]
 
         async def one(n: int) -> int:
@@ -214,20 +197,20 @@ async def test_no_two_writers_take_the_last_place(house: Open) -> None:
         assert await usage(person) == {"documents": 10, "bytes": 40}
 
 
-@runs
-async def test_bytes_are_granted_to_the_last(house: Open) -> None:
+@async_test
+async def test_bytes_are_granted_to_the_last(open_server: OpenServer) -> None:
     """Exactly the limit fits; one more does not, by any road; what does not add goes on."""
-    async with house(quota_bytes=100) as home:
-        person = await home.person()
+    async with open_server(quota_bytes=100) as server:
+        person = await server.person()
         vault = await person.vault(data="é" * 10, salt="AAAA")
         path = f"/vaults/{vault['uid']}/documents"
         full = await person("POST", path, {"collection": "c", "data": "A" * 74, "hmac": "é"})
         assert (full.status_code, await usage(person)) == (201, {"documents": 1, "bytes": 100})
         uid = full.json()["uid"]
-        assert await refused(person, "POST", path, {"collection": "c", "data": "A"})
-        assert await refused(person, "PUT", f"{path}/{uid}", {"data": "A" * 77, "version": 1})
-        assert await refused(person, "PUT", f"/vault/{vault['uid']}", {"data": "é" * 13, "salt": ""})
-        assert await refused(person, "POST", "/vault", {"name": "another", "data": "x", "salt": ""})
+        assert await exceeds_quota(person, "POST", path, {"collection": "c", "data": "A"})
+        assert await exceeds_quota(person, "PUT", f"{path}/{uid}", {"data": "A" * 77, "version": 1})
+        assert await exceeds_quota(person, "PUT", f"/vault/{vault['uid']}", {"data": "é" * 13, "salt": ""})
+        assert await exceeds_quota(person, "POST", "/vault", {"name": "another", "data": "x", "salt": ""})
         assert (await person("POST", "/vault", {"name": "another"})).status_code == 201
         assert (await person("PUT", f"/vault/{vault['uid']}", {"name": "new", "version": 1})).status_code == 200
         assert (await person("PUT", f"{path}/{uid}", {"data": "B" * 76, "version": 1})).status_code == 200
@@ -235,13 +218,13 @@ async def test_bytes_are_granted_to_the_last(house: Open) -> None:
         assert (await person("GET", path)).status_code == 200
         gone = await person("DELETE", f"{path}/{uid}")
         assert (gone.status_code, await usage(person)) == (200, {"documents": 0, "bytes": 24})
-        assert await refused(person, "PUT", f"{path}/{uid}", {"data": "A" * 77, "version": 3})
+        assert await exceeds_quota(person, "PUT", f"{path}/{uid}", {"data": "A" * 77, "version": 3})
         assert (await person("PUT", f"{path}/{uid}", {"data": "A" * 76, "version": 3})).status_code == 200
         assert (await person("DELETE", f"/vault/{vault['uid']}")).status_code == 200
         assert await usage(person) == {"documents": 0, "bytes": 0}
 
 
-async def refused(person: Person, method: str, path: str, body: dict[str, Any]) -> bool:
+async def exceeds_quota(person: Person, method: str, path: str, body: dict[str, Any]) -> bool:
     """Whether a write is refused for lack of room, and moves nothing."""
     before = await vaults(person), await usage(person)
     answer = await person(method, path, body)
@@ -249,28 +232,28 @@ async def refused(person: Person, method: str, path: str, body: dict[str, Any]) 
     return (answer.status_code, answer.json()["error"]["code"]) == (507, "quota_exceeded")
 
 
-@runs
-async def test_a_lowered_quota_lets_an_account_shrink(house: Open) -> None:
+@async_test
+async def test_a_lowered_quota_lets_an_account_shrink(open_server: OpenServer) -> None:
     """Who is over the quota may read, delete, and replace by less, but not add."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault = await person.vault()
         made = [await person.document(vault, data="A" * 40) for _ in range(3)]
-    async with house(quota_documents=1, quota_bytes=50) as home:
-        person.http = home.http
+    async with open_server(quota_documents=1, quota_bytes=50) as server:
+        person.http = server.http
         path = f"/vaults/{vault['uid']}/documents"
-        assert await refused(person, "POST", path, DOCUMENT)
-        assert await refused(person, "PUT", f"{path}/{made[0]['uid']}", {"data": "A" * 41, "version": 1})
+        assert await exceeds_quota(person, "POST", path, DOCUMENT)
+        assert await exceeds_quota(person, "PUT", f"{path}/{made[0]['uid']}", {"data": "A" * 41, "version": 1})
         assert (await person("PUT", f"{path}/{made[0]['uid']}", {"data": "A" * 39, "version": 1})).status_code == 200
         assert (await person("DELETE", f"{path}/{made[1]['uid']}")).status_code == 200
         assert await usage(person) == {"documents": 2, "bytes": 79}
 
 
-@runs
-async def test_who_is_told_what_an_account_uses(house: Open) -> None:
+@async_test
+async def test_who_is_told_what_an_account_uses(open_server: OpenServer) -> None:
     """The owner and keys that reach all of it; a key that reaches less learns neither from itself nor from vaults."""
-    async with house(quota_documents=1) as home:
-        person = await home.person()
+    async with open_server(quota_documents=1) as server:
+        person = await server.person()
         told = (await person("GET", "/auth/me")).json()
         assert (told["usage"], told["limits"]) == (
             {"documents": 0, "bytes": 0, "kept": 0},

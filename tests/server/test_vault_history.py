@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from strongroom.server.routes.versions import MOST_HISTORY
-from tests.conftest import Open, Person, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 
 
 async def page(person: Person, vault: dict[str, Any], query: str = "", **more: Any) -> dict[str, Any]:
@@ -33,11 +35,11 @@ def entry(row: dict[str, Any]) -> dict[str, Any]:
     return {name: row[name] for name in ("uid", "version", "hmac", "updatedAt")}
 
 
-@runs
-async def test_it_holds_what_was_replaced_in_the_order_of_writing(house: Open) -> None:
+@async_test
+async def test_it_holds_what_was_replaced_in_the_order_of_writing(open_server: OpenServer) -> None:
     """Of all documents or of one, of deleted ones too, and not what is stored now; pages of any size give the same."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, other = await person.vault(), await person.vault()
         one, two = await written(person, vault, 4), await written(person, vault, 3)
         await written(person, other, 3)
@@ -68,11 +70,11 @@ async def test_it_holds_what_was_replaced_in_the_order_of_writing(house: Open) -
             assert await page(person, vault, f"?uid={unknown}") == {"versions": [], "hasMore": False, "next": 0}
 
 
-@runs
-async def test_a_page_is_bounded(house: Open) -> None:
+@async_test
+async def test_a_page_is_bounded(open_server: OpenServer) -> None:
     """No limit, and a limit beyond the largest, give the largest page."""
-    async with house(history_versions=1_000) as home:
-        person = await home.person()
+    async with open_server(history_versions=1_000) as server:
+        person = await server.person()
         vault = await person.vault()
         for count in (MOST_HISTORY // 2, MOST_HISTORY // 2 + 5):
             uid = (await person.document(vault))["uid"]
@@ -87,11 +89,11 @@ async def test_a_page_is_bounded(house: Open) -> None:
         assert [one["version"] for one in rest["versions"]] == list(range(MOST_HISTORY // 2 + 1, MOST_HISTORY // 2 + 6))
 
 
-@runs
-async def test_a_key_sees_nothing_outside_its_collections(house: Open) -> None:
+@async_test
+async def test_a_key_sees_nothing_outside_its_collections(open_server: OpenServer) -> None:
     """Neither rows nor when they were written: not by the cursor, not by `hasMore`, not by asking for a uid."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         vault, other = await person.vault(), await person.vault()
         inside = await written(person, vault, 3, collection="in")
         outside = await written(person, vault, 4, collection="out")
@@ -126,20 +128,20 @@ async def test_a_key_sees_nothing_outside_its_collections(house: Open) -> None:
         ("?since=1&since=2", {"since"}),
     ],
 )
-@runs
-async def test_bad_parameters_are_named(house: Open, query: str, fields: set[str]) -> None:
+@async_test
+async def test_bad_parameters_are_named(open_server: OpenServer, query: str, fields: set[str]) -> None:
     """All at once, before the vault is looked for."""
-    async with house() as home:
-        person = await home.person()
+    async with open_server() as server:
+        person = await server.person()
         answer = await person("GET", f"/vaults/{uuid.uuid4()}/documents/history{query}")
         assert (answer.status_code, set(answer.json()["error"]["details"]["fields"])) == (400, fields)
 
 
-@runs
-async def test_other_accounts_and_variants_have_no_such_history(house: Open) -> None:
+@async_test
+async def test_other_accounts_and_variants_have_no_such_history(open_server: OpenServer) -> None:
     """A vault of somebody else is not found, and where there are no documents there is no route."""
-    async with house() as home:
-        ann, bob = await home.person(), await home.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         vault = await ann.vault()
         await written(ann, vault, 2)
         for uid in (vault["uid"], str(uuid.uuid4()), "x"):
@@ -147,7 +149,7 @@ async def test_other_accounts_and_variants_have_no_such_history(house: Open) -> 
             assert (answer.status_code, answer.json()["error"]["code"]) == (404, "vault_not_found")
         twin = await bob.vault(uid=vault["uid"])
         assert (await page(bob, twin))["versions"] == []
-    async with house(variant="blob") as home:
-        ann = await home.person()
+    async with open_server(variant="blob") as server:
+        ann = await server.person()
         answer = await ann("GET", f"/vaults/{vault['uid']}/documents/history")
         assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")

@@ -13,10 +13,10 @@ from strongroom.model import Variant
 from strongroom.server import routes
 from strongroom.server.routing import Router
 from strongroom.web_release import path_of
-from tests.contract.harness import Server
 from tests.kit.browsers import small_web_app
 from tests.kit.browsers.small_web_app import FILES
 from tests.kit.programs.command_line import strongroom
+from tests.kit.servers.process import Server
 
 POLICY = (
     "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob:; "

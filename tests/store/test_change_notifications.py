@@ -13,7 +13,8 @@ from strongroom.store import ChangeHint, Database, Tx, open_database
 from strongroom.store.postgres import notify
 from strongroom.store.queries import accounts, sessions
 from strongroom.store.sqlite import change_watch
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import postgres
 from tests.kit.waiting import until_async
 
@@ -44,7 +45,7 @@ async def _change(tx: Tx, ends: str | None) -> None:
         await sessions.end(tx, ends, "s")
 
 
-@runs
+@async_test
 async def test_a_process_is_notified_of_its_own_commits_at_once(where: str, clock: Clock) -> None:
     """Before the writer goes on; a rollback, or a change without followers, gives no hint."""
     ear = Ear(where, clock)
@@ -62,7 +63,7 @@ async def test_a_process_is_notified_of_its_own_commits_at_once(where: str, cloc
     await ear.db.close()
 
 
-@runs
+@async_test
 async def test_what_another_process_commits_is_noticed(where: str, clock: Clock) -> None:
     """On a file as an invalidation, on PostgreSQL by name; its own commits invalidate nothing."""
     here, there = Ear(where, clock), Ear(where, clock)
@@ -81,7 +82,7 @@ async def test_what_another_process_commits_is_noticed(where: str, clock: Clock)
         await ear.db.close()
 
 
-@runs
+@async_test
 async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: str, clock: Clock) -> None:
     """The connection that writes is busy all the time, and is asked all the same."""
     here, there = Ear(where, clock), Ear(where, clock)
@@ -102,7 +103,7 @@ async def test_another_process_is_noticed_under_a_stream_of_own_writes(where: st
         await ear.db.close()
 
 
-@runs
+@async_test
 async def test_a_process_that_does_not_watch_does_not_poll(where: str, clock: Clock) -> None:
     """No timer, no listening."""
     here, there = Ear(where, clock), Ear(where, clock)
@@ -118,7 +119,7 @@ async def test_a_process_that_does_not_watch_does_not_poll(where: str, clock: Cl
         await ear.db.close()
 
 
-@runs
+@async_test
 async def test_a_failing_listener_fails_no_write(where: str, clock: Clock) -> None:
     """What is committed is committed."""
     ear = Ear(where, clock)
@@ -134,7 +135,7 @@ async def test_a_failing_listener_fails_no_write(where: str, clock: Clock) -> No
     await ear.db.close()
 
 
-@runs
+@async_test
 async def test_a_listener_that_lost_its_connection_comes_back(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """It invalidates everything, because what was sent meanwhile is unknown, and listens again."""
     monkeypatch.setattr(notify, "RETRY_SECONDS", 0.05)
@@ -153,7 +154,7 @@ async def test_a_listener_that_lost_its_connection_comes_back(clock: Clock, monk
         await ear.db.close()
 
 
-@runs
+@async_test
 async def test_many_hints_go_in_one_notification(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A burst of commits is a few notifications, however many accounts it names; none of them is lost."""
     where = postgres().fresh()
@@ -179,7 +180,7 @@ async def test_many_hints_go_in_one_notification(clock: Clock, monkeypatch: pyte
         await ear.db.close()
 
 
-@runs
+@async_test
 async def test_a_last_hint_is_sent_before_the_connection_is_closed(clock: Clock) -> None:
     """A node that stops right after a commit still tells the others."""
     where = postgres().fresh()

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import asyncpg
 import pytest
 
-from strongroom import store, wire
-from strongroom.actions import documents, vaults
+from strongroom import store
 from strongroom.errors import (
     ImportUnfinished,
     KeyringConflict,
@@ -22,128 +20,30 @@ from strongroom.errors import (
     Unavailable,
     VaultNotFound,
 )
-from strongroom.model import AccountLimits, Actor
-from strongroom.rules import octets
-from strongroom.store import Database, open_database
 from strongroom.store.postgres import combined_accounts
 from strongroom.store.postgres.account_batches import MAX_STATEMENTS, AccountBatcher
 from strongroom.store.postgres.connection import connect
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.samples import rounds
-from tests.kit.servers.populated_database import alter, rows_of
 from tests.kit.waiting import until_async
-
-OWNERS = [f"u{number}" for number in range(10)]
-
-
-class Node:
-    """A node."""
-
-    def __init__(self, where: str, clock: Clock) -> None:
-        self.db: Database = open_database(where, clock)
-
-    async def create(self, owner: str, uid: str, vault: str = "v", **how: Any) -> Any:
-        limits = how.pop("limits", AccountLimits())
-        actor = Actor(owner, keyring_version=how.pop("keyring_version", None))
-        body = wire.requests.CreateDocument(**{"collection": "c", "data": "AAAA", "uid": uid, **how})
-        return await self.db.write_for(owner, None, documents.create, actor, limits, vault, body)
-
-    async def vault(self, owner: str, uid: str) -> Any:
-        body = wire.requests.CreateVault(name=f"name of {uid}", uid=uid)
-        return await self.db.write_for(owner, None, vaults.create, Actor(owner), AccountLimits(), body)
-
-    @property
-    def commits(self) -> int:
-        """How many there were."""
-        return sum(self.db.commit_metrics.writes.counts)
+from tests.store import account_scenarios
+from tests.store.account_nodes import OWNERS, Node, nodes, require_booked
+from tests.store.refused_creates import (
+    older_keyring,
+    quota_of_bytes,
+    quota_of_documents,
+    uid_of_a_document,
+    uid_of_a_vault,
+    unfinished_import,
+    unknown_vault,
+)
 
 
-@asynccontextmanager
-async def nodes(where: str, clock: Clock) -> AsyncIterator[tuple[Node, Node]]:
-    """Two nodes, and accounts with a vault each."""
-    one, two = Node(where, clock), Node(where, clock)
-    try:
-        for owner in OWNERS:
-            await one.db.write(store.accounts.insert, owner, f"{owner}@example.com", "hash")
-            await one.vault(owner, "v")
-        yield one, two
-    finally:
-        await one.db.close()
-        await two.db.close()
-
-
-async def require_booked(where: str, expected: dict[str, set[str]]) -> None:
-    """These documents are there, what is booked is what is there, and an account has every timestamp once."""
-    tables = await rows_of(where)
-    found: dict[str, set[str]] = {owner: set() for owner in expected}
-    times: dict[str, list[int]] = {owner: [] for owner in expected}
-    sizes: Counter[tuple[str, str]] = Counter()
-    counts: Counter[tuple[str, str]] = Counter()
-    last: dict[tuple[str, str], int] = {}
-    for owner, uid, vault, _, data, hmac, _, created_at, updated_at, *_ in tables["documents"]:
-        found[owner].add(uid)
-        times[owner].append(updated_at)
-        assert created_at == updated_at
-        sizes[owner, vault] += octets(data, hmac)
-        counts[owner, vault] += 1
-        last[owner, vault] = max(updated_at, last.get((owner, vault), 0))
-    assert found == expected
-    for owner, uid, _, _, _, _, created_at, updated_at, count, size, _ in tables["vaults"]:
-        assert (count, size) == (counts[owner, uid], sizes[owner, uid])
-        assert updated_at == last.get((owner, uid), created_at)
-    for owner, clock, count, size, _ in tables["ledgers"]:
-        assert (count, size) == (
-            sum(number for (whose, _), number in counts.items() if whose == owner),
-            sum(number for (whose, _), number in sizes.items() if whose == owner),
-        )
-        assert len(set(times[owner])) == len(times[owner])
-        assert clock >= max(times[owner], default=0)
-
-
-@runs
+@async_test
 async def test_creates_of_many_accounts_share_a_statement(where: str, clock: Clock) -> None:
     """All are stored, and each caller is told of its own; an account's timestamps are in the order of its creates."""
-    async with nodes(where, clock) as (node, _):
-        before = node.commits
-        made = await asyncio.gather(*(node.create(owner, uid) for uid in "abc" for owner in OWNERS))
-        assert [(document.uid, new) for document, new in made] == [(uid, True) for uid in "abc" for _ in OWNERS]
-        assert node.commits - before < len(OWNERS)
-        await require_booked(where, {owner: set("abc") for owner in OWNERS})
-        for number in range(len(OWNERS)):
-            times = [document.updated_at for document, _ in made[number :: len(OWNERS)]]
-            assert times == sorted(set(times))
-        stored = {(row[0], row[1]): row[8] for row in (await rows_of(where))["documents"]}
-        assert stored == {
-            (owner, document.uid): document.updated_at for owner, (document, _) in zip(OWNERS * 3, made, strict=True)
-        }
-
-
-async def quota_of_documents(node: Node, owner: str) -> Any:
-    return await node.create(owner, "x", limits=AccountLimits(documents=1))
-
-
-async def quota_of_bytes(node: Node, owner: str) -> Any:
-    return await node.create(owner, "x", limits=AccountLimits(bytes=3))
-
-
-async def unknown_vault(node: Node, owner: str) -> Any:
-    return await node.create(owner, "x", "nowhere")
-
-
-async def uid_of_a_document(node: Node, owner: str) -> Any:
-    return await node.create(owner, "there", data="BBBB")
-
-
-async def uid_of_a_vault(node: Node, owner: str) -> Any:
-    return await node.create(owner, "v")
-
-
-async def older_keyring(node: Node, owner: str) -> Any:
-    return await node.create(owner, "x", keyring_version=4)
-
-
-async def unfinished_import(node: Node, owner: str) -> Any:
-    return await node.create(owner, "x")
+    await account_scenarios.creates_of_many_accounts_share_a_statement(where, clock)
 
 
 @pytest.mark.parametrize(
@@ -159,28 +59,16 @@ async def unfinished_import(node: Node, owner: str) -> Any:
     ],
     ids=lambda value: value.__name__,
 )
-@runs
+@async_test
 async def test_a_refusal_touches_no_other_account(
     where: str, clock: Clock, refused: Callable[[Node, str], Awaitable[Any]], why: type[Refusal]
 ) -> None:
     """Whatever stands against the create of one account, those of the others are stored, with their keyrings too."""
-    async with nodes(where, clock) as (node, _):
-        for owner in OWNERS:
-            await node.create(owner, "there")
-        for owner in OWNERS[:6]:
-            await node.db.write(store.keyrings.insert, owner, "keyring", 5)
-        if refused is unfinished_import:
-            await alter(where, "UPDATE ledgers SET importing = 1 WHERE user_id = 'u4'")
-        creates = [
-            refused(node, owner) if owner == "u4" else node.create(owner, "x", keyring_version=5) for owner in OWNERS
-        ]
-        outcomes = await asyncio.gather(*creates, return_exceptions=True)
-        assert [type(outcome) for outcome in outcomes] == [why if owner == "u4" else tuple for owner in OWNERS]
-        await require_booked(where, {owner: {"there"} if owner == "u4" else {"there", "x"} for owner in OWNERS})
+    await account_scenarios.a_refusal_touches_no_other_account(where, clock, refused, why)
 
 
 @pytest.mark.parametrize("table", ["ledgers", "keyrings"])
-@runs
+@async_test
 async def test_nobody_waits_for_an_account_that_is_locked(where: str, clock: Clock, table: str) -> None:
     """Another node holds the lock of one account: the others are stored meanwhile, and that one afterwards."""
     if "://" not in where:
@@ -202,7 +90,7 @@ async def test_nobody_waits_for_an_account_that_is_locked(where: str, clock: Clo
         await require_booked(where, {owner: {"x"} if owner == "u4" else {"x", "y"} for owner in OWNERS})
 
 
-@runs
+@async_test
 async def test_two_nodes_create_in_the_same_accounts(where: str, clock: Clock) -> None:
     """A uid is created once, whoever comes first; what is refused is refused for its own reason."""
     async with nodes(where, clock) as (one, two):
@@ -220,7 +108,7 @@ async def test_two_nodes_create_in_the_same_accounts(where: str, clock: Clock) -
         await require_booked(where, expected)
 
 
-@runs
+@async_test
 async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock) -> None:
     """One node makes vaults, another documents of the same uids, in many accounts at once: one of each is refused."""
     async with nodes(where, clock) as (one, two):
@@ -235,35 +123,15 @@ async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock)
                 assert Counter(isinstance(outcome, Refusal) for outcome in pair) == {True: 1, False: 1}, pair
 
 
-@runs
+@async_test
 async def test_what_another_node_commits_during_the_statement_is_not_overlooked(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After its snapshot, and before its lock: the account is left out, and its create refused for the right reason."""
-    if "://" not in where:
-        pytest.skip("there is one writer")
-    read = "SELECT account.*, ledgers.clock"
-    slow = combined_accounts._CREATE.postgres.replace(read, f"{read}, pg_sleep(CASE user_id WHEN 'u4' THEN 1 END)")
-    async with nodes(where, clock) as (one, two):
-        monkeypatch.setattr(combined_accounts._CREATE, "postgres", slow)
-        other = await connect(where)
-
-        async def sleeps() -> bool:
-            asked = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
-            return bool(await other.fetchval(asked))
-
-        creates = asyncio.gather(*(one.create(owner, "twin") for owner in OWNERS), return_exceptions=True)
-        while not await sleeps():  # noqa: ASYNC110 - nothing but PostgreSQL knows
-            await asyncio.sleep(0.01)
-        await two.vault("u4", "twin")
-        assert await sleeps(), "the statement ended before the vault was there"
-        outcomes = await creates
-        await other.close()
-        assert [type(outcome) for outcome in outcomes] == [UidTaken if owner == "u4" else tuple for owner in OWNERS]
-        await require_booked(where, {owner: set() if owner == "u4" else {"twin"} for owner in OWNERS})
+    await account_scenarios.what_another_node_commits_during_the_statement_is_not_overlooked(where, clock, monkeypatch)
 
 
-@runs
+@async_test
 async def test_a_lost_connection_is_no_lost_write(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """The statement was run, and its result never came: each create is repeated by itself, and stored once."""
     create = combined_accounts.create
@@ -279,7 +147,7 @@ async def test_a_lost_connection_is_no_lost_write(where: str, clock: Clock, monk
         await require_booked(where, {owner: {"x"} for owner in OWNERS})
 
 
-@runs
+@async_test
 async def test_a_statement_that_fails_is_counted_and_each_account_written(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -298,7 +166,7 @@ async def test_a_statement_that_fails_is_counted_and_each_account_written(
         await require_booked(where, {owner: {"x", "y"} for owner in OWNERS})
 
 
-@runs
+@async_test
 async def test_an_outage_is_told_to_all_that_wait() -> None:
     """Those that wait behind a statement that met it do not wait for as long again, one after the other."""
     begun, go_on = asyncio.Event(), asyncio.Event()

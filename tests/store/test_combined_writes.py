@@ -5,45 +5,36 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from strongroom import store, wire
-from strongroom.actions import batches, documents, keyrings, vaults
+from strongroom.actions import batches, documents, keyrings
 from strongroom.errors import (
     DocumentConflict,
     DocumentNotFound,
     InsufficientScope,
     KeyringConflict,
     QuotaExceeded,
-    Refusal,
     StorageFull,
-    UidTaken,
-    Unauthorized,
     VaultNotFound,
 )
-from strongroom.model import RETAINED_ROW_BYTES, AccountLimits, Actor, ApiKey, Document, Expected, Origin
-from strongroom.rules import octets
-from strongroom.store import open_database
+from strongroom.model import AccountLimits, Actor, ApiKey, Document, Expected, Origin
 from strongroom.store.postgres import combined_writes as on_postgres
 from strongroom.store.postgres.connection import connect
-from strongroom.store.postgres.engine import PostgresDatabase
-from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite import combined_writes as on_sqlite
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.people.keyrings import keyring
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import rows_of
 from tests.kit.waiting import PATIENCE
-
-ANN = Actor("ann")
-LIMITS = AccountLimits(versions=3)
-OPEN = Sql("SELECT email FROM users WHERE id = :id")
+from tests.store import combined_scenarios
+from tests.store.combined_nodes import ANN, LIMITS, Node, nodes, require_booked
 
 
 def api_key(**limits: Any) -> ApiKey:
@@ -52,153 +43,23 @@ def api_key(**limits: Any) -> ApiKey:
     return ApiKey(**{"uid": "key", "name": "key", "created_at": 0, **free, **limits})
 
 
-def session(*, ended: bool) -> SessionCheck:
-    """The check of a session that has ended, or has not."""
-
-    def validate(found: Any) -> Any:
-        if found is None:
-            raise Unauthorized
-        return found
-
-    return SessionCheck(OPEN, validate, id="bob" if ended else ANN.user_id)
-
-
 def _raise(*_args: Any) -> Any:
     raise ZeroDivisionError
 
 
-class Node:
-    """A node, and how many of its writes were combined, or not."""
-
-    def __init__(self, where: str, clock: Clock) -> None:
-        self.db = open_database(where, clock)
-        self.combined: Counter[bool] = Counter()
-        if isinstance(self.db, PostgresDatabase):
-            run = self.db._combine
-
-            async def combine(owner: str, forms: list[Any]) -> Any:
-                results = await run(owner, forms)
-                self.combined[results is not None] += len(forms)
-                return results
-
-            self.db._combine = combine  # type: ignore[method-assign]
-        elif isinstance(self.db, SqliteDatabase):
-            execute = self.db._writer._run_combined
-
-            def combine_now(owner: str, writes: list[Any], tx: Any) -> bool:
-                done = execute(owner, writes, tx)
-                self.combined[done] += len(writes)
-                return done
-
-            self.db._writer._run_combined = combine_now  # type: ignore[method-assign]
-
-    async def create(self, uid: str | None, vault: str = "v", actor: Actor = ANN, **how: Any) -> Any:
-        limits = how.pop("limits", LIMITS)
-        check = how.pop("check", None)
-        body = wire.requests.CreateDocument(**{"collection": "c", "data": "AAAA", "uid": uid, **how})
-        return await self.db.write_for(actor.user_id, check, documents.create, actor, limits, vault, body)
-
-    async def put(self, uid: str, version: int, vault: str = "v", actor: Actor = ANN, **how: Any) -> Any:
-        limits = how.pop("limits", LIMITS)
-        check = how.pop("check", None)
-        body = wire.requests.PutDocument(**{"data": "BBBBBBBB", **how})
-        expected = Expected((version,))
-        return await self.db.write_for(actor.user_id, check, documents.put, actor, limits, vault, uid, body, expected)
-
-    async def vault(self, uid: str) -> Any:
-        body = wire.requests.CreateVault(name=f"name of {uid}", uid=uid)
-        return await self.db.write_for(ANN.user_id, None, vaults.create, ANN, LIMITS, body)
-
-
-@asynccontextmanager
-async def nodes(where: str, clock: Clock, *uids: str) -> AsyncIterator[tuple[Node, Node]]:
-    """Two nodes of an account with these vaults."""
-    one, two = Node(where, clock), Node(where, clock)
-    try:
-        await one.db.write(store.accounts.insert, ANN.user_id, "ann@example.com", "hash")
-        for uid in uids:
-            await one.vault(uid)
-        yield one, two
-    finally:
-        await one.db.close()
-        await two.db.close()
-
-
-async def require_booked(where: str) -> None:
-    """What is booked is what is there, and every timestamp of the account is there once."""
-    tables = await rows_of(where)
-    sizes: Counter[str] = Counter()
-    live: Counter[str] = Counter()
-    kept: Counter[str] = Counter()
-    last: dict[str, int] = {}
-    for _, _, vault, _, data, hmac, _, _, updated_at, deleted_at, _ in tables["documents"]:
-        assert deleted_at is None
-        sizes[vault] += octets(data, hmac)
-        live[vault] += 1
-        last[vault] = max(updated_at, last.get(vault, 0))
-    for _, _, _, vault, _, data, hmac, *_ in tables["versions"]:
-        kept[vault] += octets(data, hmac) + RETAINED_ROW_BYTES
-    for _, uid, _, _, _, _, created_at, updated_at, count, size, retained in tables["vaults"]:
-        assert (count, size, retained) == (live[uid], sizes[uid], kept[uid]), uid
-        assert updated_at == last.get(uid, created_at), uid
-    [(_, clock, count, size, _)] = tables["ledgers"]
-    assert (count, size) == (sum(live.values()), sum(sizes.values()))
-    times = [row[8] for row in tables["documents"]]
-    assert len(set(times)) == len(times)
-    assert clock >= max(times, default=0)
-
-
-@runs
+@async_test
 async def test_many_writes_are_combined(where: str, clock: Clock) -> None:
     """Of one vault or of several; the responses say what is stored."""
-    async with nodes(where, clock, "v", "w") as (node, _):
-        made = await asyncio.gather(*(node.create(f"d{n}", "vw"[n % 2], hmac="h\x00é") for n in range(20)))
-        replaced = await asyncio.gather(*(node.put(f"d{n}", 1, "vw"[n % 2]) for n in range(20)))
-        assert node.combined == {True: 40}
-        for n, ((first, is_new), second) in enumerate(zip(made, replaced, strict=True)):
-            assert is_new
-            assert (second.version, second.created_at, second.collection) == (2, first.created_at, "c")
-            assert await node.db.read(documents.get, ANN, "vw"[n % 2], f"d{n}") == second
-            assert await node.db.read(store.versions.get, ANN.user_id, f"d{n}", 1) == first
-        times = [document.updated_at for document in (*(first for first, _ in made), *replaced)]
-        assert times == sorted(set(times))
-        await require_booked(where)
+    await combined_scenarios.many_writes_are_combined(where, clock)
 
 
-@runs
+@async_test
 async def test_each_refusal_is_its_own(where: str, clock: Clock) -> None:
     """Whatever is wrong with a write, it learns it, and the others are written."""
-    async with nodes(where, clock, "v", "w") as (node, _):
-        await node.create("taken")
-        await node.create("old")
-        await node.put("old", 1)
-        await node.create("other")
-        await node.put("other", 1)
-        outcomes: list[Any] = await asyncio.gather(
-            *(node.create(f"d{n}") for n in range(10)),
-            node.create("taken", data="CCCC"),
-            node.create("v"),
-            node.create("lost", "nowhere"),
-            node.put("other", 1, data="CCCC"),
-            node.put("old", 2, data="DDDD", new_version=9),
-            node.put("taken", 1, "w"),
-            node.put("nothing", 1),
-            node.put("taken", 1, new_version=1),
-            return_exceptions=True,
-        )
-        assert not [outcome for outcome in outcomes[:10] if isinstance(outcome, BaseException)]
-        assert [document.uid for document, _ in outcomes[:10]] == [f"d{n}" for n in range(10)]
-        kinds = [type(outcome) for outcome in outcomes[10:]]
-        assert kinds[:4] == [UidTaken, UidTaken, VaultNotFound, DocumentConflict]
-        assert outcomes[14].version == 9
-        assert kinds[5:] == [DocumentNotFound, DocumentNotFound, DocumentConflict]
-        for uid in ("v", "taken"):
-            with pytest.raises(UidTaken):
-                await node.create(uid, data="CCCC")
-        await require_booked(where)
+    await combined_scenarios.each_refusal_is_its_own(where, clock)
 
 
-@runs
+@async_test
 async def test_a_repeated_write_is_answered_as_before(where: str, clock: Clock) -> None:
     """The same create, or the same put, gets what it has stored, and nothing is written twice."""
     async with nodes(where, clock, "v") as (node, _):
@@ -209,7 +70,7 @@ async def test_a_repeated_write_is_answered_as_before(where: str, clock: Clock) 
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_a_batch_that_is_not_combined_is_written_once(where: str, clock: Clock) -> None:
     """A put that was done before is answered by the action: what the statements have written by then is undone."""
     async with nodes(where, clock, "v") as (node, _):
@@ -225,88 +86,40 @@ async def test_a_batch_that_is_not_combined_is_written_once(where: str, clock: C
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_a_clock_is_never_behind(where: str, clock: Clock) -> None:
     """However many are written at once, and while the time of the machine stands still."""
-    async with nodes(where, clock, "v") as (node, _):
-        times = []
-        for count in (3, 1, 5):
-            made = await asyncio.gather(*(node.create(None) for _ in range(count)))
-            times += [document.updated_at for document, _ in made]
-        assert times == sorted(set(times))
-        await require_booked(where)
+    await combined_scenarios.a_clock_is_never_behind(where, clock)
 
 
-@runs
+@async_test
 async def test_history_is_kept_and_trimmed(where: str, clock: Clock) -> None:
     """The newest so many, gaps between versions or not; none where none is to be kept."""
-    async with nodes(where, clock, "v") as (node, _):
-        await node.create("d")
-        version = 1
-        for chosen in (2, 3, 7, 8, 20, 21):
-            assert (await node.put("d", version, data="BB" * chosen, new_version=chosen)).version == chosen
-            version = chosen
-        kept = await node.db.read(store.versions.of_document, ANN.user_id, "d")
-        assert [one.version for one in kept] == [20, 8, 7]
-        rows = sorted((await rows_of(where))["versions"], key=lambda row: int(row[2]))
-        assert [row[5] for row in rows] == ["BB" * chosen for chosen in (7, 8, 20)]
-        assert [row[10] for row in rows[:-1]] == [row[8] for row in rows[1:]]  # replaced when the next was written
-        await node.put("d", 21, limits=AccountLimits(versions=1))
-        kept = await node.db.read(store.versions.of_document, ANN.user_id, "d")
-        assert [one.version for one in kept] == [21]
-        await node.create("e")
-        await node.put("e", 1, limits=AccountLimits(versions=0))
-        assert await node.db.read(store.versions.of_document, ANN.user_id, "e") == []
-        assert node.combined[False] == 0
-        await require_booked(where)
+    await combined_scenarios.history_is_kept_and_trimmed(where, clock)
 
 
 @pytest.mark.parametrize("limits", [AccountLimits(documents=7), AccountLimits(bytes=30)], ids=["documents", "bytes"])
-@runs
+@async_test
 async def test_a_quota_holds_for_all_of_a_round(where: str, clock: Clock, limits: AccountLimits) -> None:
     """As many as fit are written."""
-    async with nodes(where, clock, "v") as (node, _):
-        outcomes: list[Any] = []
-        for _ in range(7):
-            three = (node.create(None, limits=limits) for _ in range(3))
-            outcomes += await asyncio.gather(*three, return_exceptions=True)
-        assert Counter(isinstance(one, QuotaExceeded) for one in outcomes) == {False: 7, True: 14}
-        await require_booked(where)
+    await combined_scenarios.a_quota_holds_for_all_of_a_round(where, clock, limits)
 
 
-@runs
+@async_test
 async def test_bytes_of_history_stay_within_their_limit(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What would exceed it is not combined: the oldest versions go."""
-    monkeypatch.setattr("strongroom.rules.RETENTION_MINIMUM", 2 * (RETAINED_ROW_BYTES + 8))
-    async with nodes(where, clock, "v") as (node, _):
-        limits = AccountLimits(bytes=100)
-        await node.create("d", limits=limits, data="AAAAAAAA")
-        for version in range(1, 6):
-            await node.put("d", version, limits=limits)
-        kept = await node.db.read(store.versions.of_document, ANN.user_id, "d")
-        assert [one.version for one in kept] == [5, 4]
-        await require_booked(where)
+    await combined_scenarios.bytes_of_history_stay_within_their_limit(where, clock, monkeypatch)
 
 
-@runs
+@async_test
 async def test_nothing_is_written_under_an_older_keyring(where: str, clock: Clock) -> None:
     """A write that was sealed with the keyring of before is refused, alone or among others."""
-    async with nodes(where, clock, "v") as (node, _):
-        await node.db.write(store.keyrings.insert, ANN.user_id, "keyring", 5)
-        newest, older = Actor("ann", keyring_version=5), Actor("ann", keyring_version=4)
-        outcomes = await asyncio.gather(
-            node.create("a", actor=newest), node.create("b", actor=older), node.create("c"), return_exceptions=True
-        )
-        assert [type(outcome) for outcome in outcomes] == [tuple, KeyringConflict, tuple]
-        with pytest.raises(KeyringConflict):
-            await node.put("a", 1, actor=older)
-        assert (await node.put("a", 1, actor=newest)).version == 2
-        await require_booked(where)
+    await combined_scenarios.nothing_is_written_under_an_older_keyring(where, clock)
 
 
-@runs
+@async_test
 async def test_a_limited_key_writes_within_its_scope_alone(where: str, clock: Clock) -> None:
     """A key of one vault and one collection, beside its owner: what it may not write is refused as ever."""
     async with nodes(where, clock, "v", "w") as (node, _):
@@ -333,7 +146,7 @@ async def test_a_limited_key_writes_within_its_scope_alone(where: str, clock: Cl
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_two_nodes_write_in_one_account(where: str, clock: Clock) -> None:
     """At the same time, the same documents and others: each version is one write that was acknowledged."""
     async with nodes(where, clock, "v", "w") as (one, two):
@@ -361,35 +174,19 @@ async def test_two_nodes_write_in_one_account(where: str, clock: Clock) -> None:
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock) -> None:
     """One node makes the vault, another the document, at the same time: one of them is refused."""
-    async with nodes(where, clock, "v") as (one, two):
-        for number in range(rounds(600, 3000)):
-            uid = f"twin{number}"
-            outcomes = await asyncio.gather(one.vault(uid), two.create(uid), return_exceptions=True)
-            assert Counter(isinstance(outcome, Refusal) for outcome in outcomes) == {True: 1, False: 1}, outcomes
+    await combined_scenarios.a_uid_is_never_a_vaults_and_a_documents(where, clock)
 
 
-@runs
+@async_test
 async def test_a_session_that_has_ended_writes_nothing(where: str, clock: Clock) -> None:
     """Its writes are refused; those of other sessions of the account, in the same round, are done."""
-    async with nodes(where, clock, "v") as (node, _):
-        await node.create("d")
-        outcomes = await asyncio.gather(
-            node.create("a", check=session(ended=True)),
-            node.put("d", 1, check=session(ended=True)),
-            node.create("b", check=session(ended=False)),
-            node.create("c"),
-            return_exceptions=True,
-        )
-        assert [isinstance(outcome, Unauthorized) for outcome in outcomes] == [True, True, False, False], outcomes
-        rows = {row[1]: row[6] for row in (await rows_of(where))["documents"]}
-        assert rows == {"d": 1, "b": 1, "c": 1}
-        await require_booked(where)
+    await combined_scenarios.a_session_that_has_ended_writes_nothing(where, clock)
 
 
-@runs
+@async_test
 async def test_what_is_undone_is_undone_whole(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that were written before the fault do not stay, of one write or of many; each is then run by itself."""
     if "://" in where:
@@ -405,7 +202,7 @@ async def test_what_is_undone_is_undone_whole(where: str, clock: Clock, monkeypa
         await require_booked(where)
 
 
-@runs
+@async_test
 async def test_an_unexpected_error_is_told_to_every_caller(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -424,7 +221,7 @@ async def test_an_unexpected_error_is_told_to_every_caller(
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@runs
+@async_test
 async def test_a_full_disk_refuses_what_does_not_fit(where: str, clock: Clock) -> None:
     """What is acknowledged is there, the rest is told, and all is written when there is room again."""
     async with nodes(where, clock, "v") as (node, _):
@@ -445,7 +242,7 @@ async def test_a_full_disk_refuses_what_does_not_fit(where: str, clock: Clock) -
 
 
 @pytest.mark.parametrize("where", ["postgres"], indirect=True)
-@runs
+@async_test
 async def test_a_connection_that_breaks_under_way(where: str, clock: Clock) -> None:
     """The statement may have been done: it is repeated, and what was written once is not written twice."""
     async with nodes(where, clock, "v") as (node, _):
@@ -482,7 +279,7 @@ async def put_sealed(node: Node, actor: Actor) -> Any:
     [(on_postgres._CREATE, create_sealed), (on_postgres._REPLACE, put_sealed)],
     ids=["create", "replace"],
 )
-@runs
+@async_test
 async def test_a_keyring_that_is_replaced_during_the_statement_is_not_overlooked(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, statement: Sql, write: Any
 ) -> None:
@@ -517,7 +314,7 @@ async def test_a_keyring_that_is_replaced_during_the_statement_is_not_overlooked
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("grows_first", [True, False])
-@runs
+@async_test
 async def test_one_grows_and_one_shrinks_at_the_limit(where: str, clock: Clock, *, grows_first: bool) -> None:
     """In one round, in the order in which they came: there is room only behind the one that shrinks."""
     async with nodes(where, clock, "v") as (node, _):
@@ -536,7 +333,7 @@ async def test_one_grows_and_one_shrinks_at_the_limit(where: str, clock: Clock, 
 
 
 @pytest.mark.parametrize("grown", [8, 12, 16])
-@runs
+@async_test
 async def test_one_grows_and_one_shrinks_beyond_the_limit(where: str, clock: Clock, grown: int) -> None:
     """In one round, of an account that has more than it may: what shrinks is written, and makes no room for the other.
 

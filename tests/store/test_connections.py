@@ -13,7 +13,8 @@ from strongroom.store.change_notifications import ChangeHint
 from strongroom.store.postgres.connection import connect
 from strongroom.store.postgres.engine import PostgresDatabase
 from strongroom.store.postgres.notify import SEND
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import postgres
 
 OURS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'strongroom'"
@@ -30,7 +31,7 @@ async def until_none_is_open(where: str) -> None:
         await look.close()
 
 
-@runs
+@async_test
 async def test_a_connection_whose_caller_was_cancelled_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The caller is cancelled when it is open and not yet set up."""
     where = postgres().fresh()
@@ -49,7 +50,7 @@ async def test_a_connection_whose_caller_was_cancelled_is_closed(monkeypatch: py
     await until_none_is_open(where)
 
 
-@runs
+@async_test
 async def test_a_connection_that_is_given_up_before_it_serves_is_closed(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,7 +75,7 @@ async def test_a_connection_that_is_given_up_before_it_serves_is_closed(
     await until_none_is_open(where)
 
 
-@runs
+@async_test
 async def test_what_is_out_when_the_database_closes_is_closed_when_it_comes_back(clock: Clock) -> None:
     where = postgres().fresh()
     db = open_database(where, clock)
@@ -84,7 +85,7 @@ async def test_what_is_out_when_the_database_closes_is_closed_when_it_comes_back
     await until_none_is_open(where)
 
 
-@runs
+@async_test
 async def test_notifications_disconnect_however_they_end(clock: Clock) -> None:
     """Ended by force, in the middle of its work."""
     where = postgres().fresh()
@@ -103,7 +104,7 @@ async def test_notifications_disconnect_however_they_end(clock: Clock) -> None:
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_notification_leaves_its_session_as_it_was() -> None:
     """A hint waits for no disk; but the session may serve others next, in a pooler, whose commits must."""
     connection = await connect(postgres().url())

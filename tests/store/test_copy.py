@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,8 @@ from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.migrations import Migration
 from strongroom.store.postgres.connection import connect
 from strongroom.store.sqlite.migrate import migrate
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import (
     LARGE,
@@ -62,19 +62,6 @@ class Listener:
 
 class Killed(BaseException):
     """Ends a copy as a kill would: nothing more is said to the target."""
-
-
-@pytest.fixture
-def place(tmp_path: Path) -> Callable[[str], str]:
-    """A new place for a database of an engine."""
-    return lambda engine: str(tmp_path / f"{os.urandom(4).hex()}.db") if engine == "sqlite" else postgres().fresh()
-
-
-@pytest.fixture(params=PAIRS, ids=" to ".join)
-def pair(request: pytest.FixtureRequest, place: Callable[[str], str]) -> tuple[str, str]:
-    """Where from and where to, for each pair of engines in turn."""
-    source, target = request.param
-    return place(source), place(target)
 
 
 def with_each_pair(rows: dict[str, tuple[str, ...]]) -> list[Any]:
@@ -136,7 +123,7 @@ def kind_of(where: str) -> Any:
 # What arrives
 
 
-@runs
+@async_test
 async def test_every_row_arrives(pair: tuple[str, str], clock: Clock) -> None:
     """Of every table but the one that is left out, value by value; and the helper table is gone."""
     source, target = pair
@@ -153,10 +140,10 @@ async def test_every_row_arrives(pair: tuple[str, str], clock: Clock) -> None:
     assert listener.counts == {table.name: (len(after[table.name]),) * 2 for table in tables()}
 
 
-@runs
-async def test_there_and_back_again(place: Callable[[str], str], clock: Clock) -> None:
+@async_test
+async def test_there_and_back_again(new_location: Callable[[str], str], clock: Clock) -> None:
     """From SQLite to PostgreSQL and back, it is row for row what it was, NUL characters and large texts included."""
-    here, there, back = place("sqlite"), place("postgres"), place("sqlite")
+    here, there, back = new_location("sqlite"), new_location("postgres"), new_location("sqlite")
     await live_in(here, clock)
     await copy(here, there, clock, Listener())
     await copy(there, back, clock, Listener())
@@ -166,16 +153,16 @@ async def test_there_and_back_again(place: Callable[[str], str], clock: Clock) -
     assert LARGE in texts
 
 
-@runs
+@async_test
 async def test_the_copy_serves(pair: tuple[str, str], clock: Clock) -> None:
     """Old tokens, keys with their scopes, passwords and sync cursors work as if nothing had happened."""
     source, target = pair
     held = await live_in(source, clock)
     await copy(source, target, clock, Listener())
-    async with Served(target, clock) as house:
+    async with Served(target, clock) as server:
 
         async def get(path: str, bearer: str) -> Any:
-            return await house.http.get(path, headers={"authorization": f"Bearer {bearer}"})
+            return await server.http.get(path, headers={"authorization": f"Bearer {bearer}"})
 
         listed = f"/vaults/{held.plain['uid']}/documents?since=0"
         for bearer in (held.access, held.key):
@@ -184,9 +171,9 @@ async def test_the_copy_serves(pair: tuple[str, str], clock: Clock) -> None:
         within = [document for document in held.documents if document["collection"] == "c"]
         assert (await get(listed, held.reader)).json()["documents"] == within
         assert (await get(f"/vault/{held.blob['uid']}", held.reader)).status_code == 404
-        assert (await house.http.post("/auth/refresh", json={"refreshToken": held.refresh})).status_code == 200
-        assert (await house.login(held.email)).status_code == 200
-        await _goes_on(held, house.http)
+        assert (await server.http.post("/auth/refresh", json={"refreshToken": held.refresh})).status_code == 200
+        assert (await server.login(held.email)).status_code == 200
+        await _goes_on(held, server.http)
 
 
 async def _goes_on(held: Belongings, http: Any) -> None:
@@ -200,7 +187,7 @@ async def _goes_on(held: Belongings, http: Any) -> None:
     assert made.json()["updatedAt"] > held.documents[-1]["updatedAt"]
 
 
-@runs
+@async_test
 async def test_an_empty_service_can_be_copied_and_copied_onto(pair: tuple[str, str], clock: Clock) -> None:
     """A database on which a server was started, but never used, counts as empty."""
     source, target = pair
@@ -246,7 +233,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, sql: str) -> None:
     monkeypatch.setattr(migrations, "load", lambda: steps)
 
 
-@runs
+@async_test
 async def test_a_later_migration_needs_no_change_here(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -287,10 +274,12 @@ def test_a_tally_knows_every_value_but_not_the_order() -> None:
 
 
 @pytest.mark.parametrize("engine", ["sqlite", "postgres"])
-@runs
-async def test_pages_are_bounded_by_bytes_and_by_rows(engine: str, place: Callable[[str], str], clock: Clock) -> None:
+@async_test
+async def test_pages_are_bounded_by_bytes_and_by_rows(
+    engine: str, new_location: Callable[[str], str], clock: Clock
+) -> None:
     """However large the documents are, few of them are in memory; and no page is empty."""
-    here, where = place("sqlite"), place(engine)
+    here, where = new_location("sqlite"), new_location(engine)
     await open_database(here, clock).close()
     fill(Path(here), 1_200, 10)
     connection = apsw.Connection(here)
@@ -307,10 +296,10 @@ async def test_pages_are_bounded_by_bytes_and_by_rows(engine: str, place: Callab
     assert len(pages) <= 8
 
 
-@runs
-async def test_postgres_reads_a_page_by_the_index_of_the_key(place: Callable[[str], str], clock: Clock) -> None:
+@async_test
+async def test_postgres_reads_a_page_by_the_index_of_the_key(new_location: Callable[[str], str], clock: Clock) -> None:
     """Also where nothing is known yet of a table: or a copy would take the square of its time."""
-    where = place("postgres")
+    where = new_location("postgres")
     await open_database(where, clock).close()
     asked: list[tuple[str, tuple[Any, ...]]] = []
 
@@ -334,7 +323,7 @@ async def test_postgres_reads_a_page_by_the_index_of_the_key(place: Callable[[st
 # What is refused
 
 
-async def refused(source: str, target: str, clock: Clock) -> str:
+async def refusal_of_copy(source: str, target: str, clock: Clock) -> str:
     with pytest.raises((CannotCopy, CannotOpen)) as caught:
         await copy(source, target, clock, Listener())
     sentence = str(caught.value)
@@ -343,7 +332,7 @@ async def refused(source: str, target: str, clock: Clock) -> str:
     return sentence
 
 
-@runs
+@async_test
 async def test_a_target_that_is_not_empty_is_refused_and_left_alone(pair: tuple[str, str], clock: Clock) -> None:
     """One account is enough. Not even its schema is touched."""
     source, target = pair
@@ -352,11 +341,11 @@ async def test_a_target_that_is_not_empty_is_refused_and_left_alone(pair: tuple[
         await alter(where, f"{USERS} ('u', 'e@x', 1, 1)")
     await alter(target, "DROP TABLE failures")
     before = await rows_of(target)
-    assert "is not empty" in await refused(source, target, clock)
+    assert "is not empty" in await refusal_of_copy(source, target, clock)
     assert await rows_of(target) == before
 
 
-@runs
+@async_test
 async def test_a_target_of_another_program_is_refused(pair: tuple[str, str], clock: Clock) -> None:
     """Even an empty table of ours by name is not ours if there is no record of its making."""
     source, target = pair
@@ -364,11 +353,11 @@ async def test_a_target_of_another_program_is_refused(pair: tuple[str, str], clo
     if "://" not in target:
         apsw.Connection(target).close()
     await alter(target, "CREATE TABLE users (shoe_size INTEGER)")
-    assert "is not empty" in await refused(source, target, clock)
+    assert "is not empty" in await refusal_of_copy(source, target, clock)
     assert set(await rows_of(target)) == {"users"}
 
 
-@runs
+@async_test
 async def test_an_older_source_is_refused_and_not_migrated(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -378,36 +367,36 @@ async def test_an_older_source_is_refused_and_not_migrated(
     before = await rows_of(source)
     planted(monkeypatch, "CREATE TABLE later (id TEXT PRIMARY KEY){strict};")
     newest = migrations.load()[-1].number
-    sentence = await refused(source, target, clock)
+    sentence = await refusal_of_copy(source, target, clock)
     assert f"has schema {newest - 1}, this program has {newest}; start the server on it once" in sentence
     assert await rows_of(source) == before
     if "://" not in target:
         assert not Path(target).exists()
 
 
-@runs
+@async_test
 async def test_a_newer_source_is_refused(pair: tuple[str, str], clock: Clock) -> None:
     """This program would not know what to copy."""
     source, target = pair
     await open_database(source, clock).close()
     await alter(source, "INSERT INTO schema_migrations VALUES (9999, 'later', '', 0)")
-    sentence = await refused(source, target, clock)
+    sentence = await refusal_of_copy(source, target, clock)
     assert sentence.startswith("The source (")
     assert "9999" in sentence
     assert "install a newer strongroom" in sentence
 
 
-@runs
+@async_test
 async def test_a_newer_target_is_refused(pair: tuple[str, str], clock: Clock) -> None:
     """As when a server is started on it."""
     source, target = pair
     for where in pair:
         await open_database(where, clock).close()
     await alter(target, "INSERT INTO schema_migrations VALUES (9999, 'later', '', 0)")
-    assert "install a newer strongroom" in await refused(source, target, clock)
+    assert "install a newer strongroom" in await refusal_of_copy(source, target, clock)
 
 
-@runs
+@async_test
 async def test_a_source_that_is_no_service_is_refused(tmp_path: Path, clock: Clock) -> None:
     """Nothing there, something else there, a folder there; and no target is made for it."""
     (tmp_path / "text").write_text("this is not a database, but long enough to be read as one" * 20)
@@ -419,13 +408,13 @@ async def test_a_source_that_is_no_service_is_refused(tmp_path: Path, clock: Clo
         ("empty", "is not a database of strongroom"),
         (".", "does not exist"),
     ]:
-        assert says in await refused(str(tmp_path / name), str(target), clock)
-    assert "is not a database of strongroom" in await refused(postgres().fresh(), str(target), clock)
+        assert says in await refusal_of_copy(str(tmp_path / name), str(target), clock)
+    assert "is not a database of strongroom" in await refusal_of_copy(postgres().fresh(), str(target), clock)
     assert not target.exists()
     assert not (tmp_path / "nothing").exists()
 
 
-@runs
+@async_test
 async def test_a_database_is_not_copied_onto_itself(tmp_path: Path, clock: Clock) -> None:
     """By whatever name it is called."""
     path, url = tmp_path / "a.db", postgres().fresh()
@@ -434,11 +423,11 @@ async def test_a_database_is_not_copied_onto_itself(tmp_path: Path, clock: Clock
     (tmp_path / "soft.db").symlink_to(path)
     (tmp_path / "hard.db").hardlink_to(path)
     for other in ("a.db", "soft.db", "hard.db", "./x/../a.db"):
-        assert "are the same database" in await refused(str(path), str(tmp_path / other), clock)
-    assert "are the same database" in await refused(url, url.replace("postgres:@", "other:secret@"), clock)
+        assert "are the same database" in await refusal_of_copy(str(path), str(tmp_path / other), clock)
+    assert "are the same database" in await refusal_of_copy(url, url.replace("postgres:@", "other:secret@"), clock)
 
 
-@runs
+@async_test
 async def test_a_database_that_hides_under_two_names_is_not_copied_onto_itself(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -446,28 +435,28 @@ async def test_a_database_that_hides_under_two_names_is_not_copied_onto_itself(
     url = postgres().fresh()
     await open_database(url, clock).close()
     monkeypatch.setattr(endpoint_protocol, "LOCK_MS", 50)
-    assert "is in use" in await refused(url, f"{url}&port=5432", clock)
+    assert "is in use" in await refusal_of_copy(url, f"{url}&port=5432", clock)
     assert "copy_progress" not in await rows_of(url)
 
 
-@runs
-async def test_a_text_that_postgres_cannot_hold_is_a_sentence(place: Callable[[str], str], clock: Clock) -> None:
+@async_test
+async def test_a_text_that_postgres_cannot_hold_is_a_sentence(new_location: Callable[[str], str], clock: Clock) -> None:
     """A NUL where the service itself would never let one in; the sentence says in which table."""
-    source = place("sqlite")
+    source = new_location("sqlite")
     await open_database(source, clock).close()
     connection = apsw.Connection(source)
     connection.execute(f"{USERS} (?, 'e@x', 1, 1)", ("a\x00b",))
     connection.close()
-    assert "does not take the rows of users" in await refused(source, place("postgres"), clock)
+    assert "does not take the rows of users" in await refusal_of_copy(source, new_location("postgres"), clock)
 
 
-@runs
-async def test_a_text_that_is_not_utf8_is_a_sentence(place: Callable[[str], str], clock: Clock) -> None:
+@async_test
+async def test_a_text_that_is_not_utf8_is_a_sentence(new_location: Callable[[str], str], clock: Clock) -> None:
     """Such a file was not written by us alone."""
-    source = place("sqlite")
+    source = new_location("sqlite")
     await open_database(source, clock).close()
     await alter(source, f"{USERS} ('u', CAST(x'ff' AS TEXT), 1, 1)")
-    assert "text that is not UTF-8" in await refused(source, place("sqlite"), clock)
+    assert "text that is not UTF-8" in await refusal_of_copy(source, new_location("sqlite"), clock)
 
 
 @pytest.mark.parametrize(
@@ -489,13 +478,13 @@ async def test_a_text_that_is_not_utf8_is_a_sentence(place: Callable[[str], str]
         "Postgresql://ada:hunter2@127.0.0.1/db",
     ],
 )
-@runs
-async def test_a_password_is_never_said(address: str, place: Callable[[str], str], clock: Clock) -> None:
+@async_test
+async def test_a_password_is_never_said(address: str, new_location: Callable[[str], str], clock: Clock) -> None:
     """Whatever is wrong with an address, on whichever side, no part of it that may be the password is shown."""
-    source = place("sqlite")
+    source = new_location("sqlite")
     await open_database(source, clock).close()
     for ends in ((address, source), (source, address)):
-        assert "hunter2" not in await refused(*ends, clock)
+        assert "hunter2" not in await refusal_of_copy(*ends, clock)
 
 
 @pytest.mark.parametrize(
@@ -527,20 +516,20 @@ def test_a_failure_is_a_sentence(error: Exception, says: str) -> None:
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_killed_before_any_statement_it_goes_on(
-    place: Callable[[str], str], clock: Clock, monkeypatch: pytest.MonkeyPatch
+    new_location: Callable[[str], str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """For each statement that is said to a target: die right before it, run again, and all is as it should be.
 
     `make test` takes every fourth statement.
     """
-    source = place("sqlite")
+    source = new_location("sqlite")
     await live_in(source, clock)
     wanted = await copied_rows_of(source)
     ended = False
     for number in range(0, 1_000, rounds(4, 1)):
-        target = place("sqlite")
+        target = new_location("sqlite")
         with monkeypatch.context() as patch:
             dies_at(patch, number)
             try:
@@ -563,7 +552,7 @@ async def test_killed_before_any_statement_it_goes_on(
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_killed_again_and_again_it_gets_there(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -599,7 +588,7 @@ async def test_killed_again_and_again_it_gets_there(
     ),
     indirect=["pair"],
 )
-@runs
+@async_test
 async def test_a_source_that_has_changed_is_copied_anew(pair: tuple[str, str], clock: Clock, change: str) -> None:
     """A server ran on it between the two runs: what was copied before is true no more, and is thrown away."""
     source, target = pair
@@ -613,7 +602,7 @@ async def test_a_source_that_has_changed_is_copied_anew(pair: tuple[str, str], c
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_a_change_of_what_was_not_copied_yet_costs_nothing(pair: tuple[str, str], clock: Clock) -> None:
     """It is simply copied as it is now."""
     source, target = pair
@@ -628,9 +617,9 @@ async def test_a_change_of_what_was_not_copied_yet_costs_nothing(pair: tuple[str
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_half_a_copy_is_neither_served_nor_copied_nor_filled_from_elsewhere(
-    pair: tuple[str, str], place: Callable[[str], str], clock: Clock
+    pair: tuple[str, str], new_location: Callable[[str], str], clock: Clock
 ) -> None:
     """Clients would take what is missing for deleted. Only the same command makes it whole."""
     source, target = pair
@@ -639,17 +628,17 @@ async def test_half_a_copy_is_neither_served_nor_copied_nor_filled_from_elsewher
     before = await rows_of(target)
     with pytest.raises(CannotOpen, match="half of a copy; run the same 'strongroom db copy' again"):
         open_database(target, clock)
-    assert "half of a copy" in await refused(target, place("sqlite"), clock)
-    other = place("sqlite")
+    assert "half of a copy" in await refusal_of_copy(target, new_location("sqlite"), clock)
+    other = new_location("sqlite")
     await open_database(other, clock).close()
-    assert "holds half of a copy from " in await refused(other, target, clock)
+    assert "holds half of a copy from " in await refusal_of_copy(other, target, clock)
     assert await rows_of(target) == before
     await copy(source, target, clock, Listener())
     await open_database(target, clock).close()
 
 
 @pytest.mark.usefixtures("small_pages")
-@runs
+@async_test
 async def test_half_a_copy_of_another_release_is_refused(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -659,7 +648,7 @@ async def test_half_a_copy_of_another_release_is_refused(
     await half_copy(source, target, clock)
     planted(monkeypatch, "CREATE TABLE later (id TEXT PRIMARY KEY){strict};")
     await open_database(source, clock).close()
-    assert "another release of strongroom began" in await refused(source, target, clock)
+    assert "another release of strongroom began" in await refusal_of_copy(source, target, clock)
 
 
 # Others at work
@@ -690,7 +679,7 @@ async def blocked(where: str) -> bool:
     return False
 
 
-@runs
+@async_test
 async def test_the_source_is_locked_against_writes_meanwhile(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -711,7 +700,7 @@ async def test_the_source_is_locked_against_writes_meanwhile(
     assert not await blocked(source)
 
 
-@runs
+@async_test
 async def test_a_source_that_is_being_written_to_is_refused(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -728,7 +717,7 @@ async def test_a_source_that_is_being_written_to_is_refused(
     else:
         writer = apsw.Connection(source)
         writer.execute("BEGIN IMMEDIATE")
-    assert "is in use; stop the server that writes to it" in await refused(source, target, clock)
+    assert "is in use; stop the server that writes to it" in await refusal_of_copy(source, target, clock)
     if "://" in source:
         await writer.close()
     else:
@@ -747,7 +736,7 @@ async def test_a_source_that_is_being_written_to_is_refused(
     ),
     indirect=["pair"],
 )
-@runs
+@async_test
 async def test_a_target_that_another_process_has_changed_is_no_copy(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch, meddling: str, says: str
 ) -> None:
@@ -760,12 +749,12 @@ async def test_a_target_that_another_process_has_changed_is_no_copy(
         await alter(target, meddling)
 
     monkeypatch.setattr(kind, "update_statistics", update_statistics)
-    assert says in await refused(source, target, clock)
+    assert says in await refusal_of_copy(source, target, clock)
     with pytest.raises(CannotOpen, match="half of a copy"):
         open_database(target, clock)
 
 
-@runs
+@async_test
 async def test_two_copies_into_one_target_do_not_mix(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -780,11 +769,11 @@ async def test_two_copies_into_one_target_do_not_mix(
         await self.query("UPDATE copy_progress SET copied = 1 WHERE name = 'documents'")
 
     monkeypatch.setattr(kind, "add", add)
-    assert "is being filled by another copy" in await refused(source, target, clock)
+    assert "is being filled by another copy" in await refusal_of_copy(source, target, clock)
     assert (await rows_of(target))["documents"] == []
 
 
-@runs
+@async_test
 async def test_progress_runs_from_nothing_to_everything_twice(pair: tuple[str, str], clock: Clock) -> None:
     """Once for the copy, once for the look at it."""
     source, target = pair

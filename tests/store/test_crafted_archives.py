@@ -20,10 +20,10 @@ from strongroom.archive import Manifest, Reader, Row, Writer
 from strongroom.cli import main
 from strongroom.store.maintenance.backup import backup
 from strongroom.store.postgres.connection import connect
-from tests.conftest import START, Clock
+from tests.kit.clock import START, Clock
 from tests.kit.samples import chosen
 from tests.kit.servers.populated_database import live_in, rows_of
-from tests.store.test_restore import Silence
+from tests.kit.servers.silent_watcher import SilentWatcher
 
 MIB = 1024 * 1024
 STEP = 83  # of the values; it meets every strange value, and others in each column
@@ -45,7 +45,7 @@ async def original(where: str, clock: Clock) -> Original:
     """The archive of a service with rows in every table."""
     await live_in(where, clock)
     file = io.BytesIO()
-    await backup(where, file, "1.2.3", START, Silence())
+    await backup(where, file, "1.2.3", START, SilentWatcher())
     reader = Reader(io.BytesIO(file.getvalue()))
     places = [table.name for table in reader.manifest.tables]
     return Original(reader.manifest, [(places.index(name), _short(page)) for name, page in reader.pages()])
@@ -175,7 +175,7 @@ def real(where: str, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     return asyncio.run(original(where, clock))
 
 
-def refused(capsys: pytest.CaptureFixture[str], *command: str) -> str:
+def refusal_sentence(capsys: pytest.CaptureFixture[str], *command: str) -> str:
     """The one sentence of a command that was refused; empty if it was not."""
     capsys.readouterr()
     code = main([*command])
@@ -217,8 +217,8 @@ def test_a_crafted_archive_is_refused_in_a_sentence(
     for name, data in crafted(real):
         tried += 1
         (tmp_path / "crafted").write_bytes(data)
-        refused(capsys, "backup", "--verify", "crafted")
-        if refused(capsys, "restore", "crafted"):
+        refusal_sentence(capsys, "backup", "--verify", "crafted")
+        if refusal_sentence(capsys, "restore", "crafted"):
             assert asyncio.run(rows_of(where)) == before, name
         else:
             taken.append(name)
@@ -236,7 +236,7 @@ def test_a_value_is_of_the_kind_of_its_column(
         column, _, value = name.partition(" = ")
         if column == "users.created_at" and value[0] in "'[{b1iTn":
             (tmp_path / "crafted").write_bytes(written(real.manifest, pages))
-            said = refused(capsys, "restore", "crafted")
+            said = refusal_sentence(capsys, "restore", "crafted")
             assert said == "" if value == "7" else "damaged" in said, name
 
 
@@ -274,4 +274,4 @@ def test_a_sealed_archive_cannot_ask_for_absurd_work(
     for memory, passes, lanes in (figures, (1_048_576, 64, 64), (8, 1, 1_000), (1, 1, 1)):
         body = struct.pack(">16s7sIII", b"s" * 16, b"p" * 7, memory, passes, lanes)
         (tmp_path / "crafted").write_bytes(sealing.MAGIC + body + zlib.crc32(body).to_bytes(4) + b"x" * 100)
-        assert refused(capsys, "restore", "crafted")
+        assert refusal_sentence(capsys, "restore", "crafted")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,26 +12,16 @@ import apsw
 import pytest
 
 from strongroom import store, wire
-from strongroom.actions import documents, vaults
+from strongroom.actions import documents
 from strongroom.errors import DocumentConflict, UidTaken, Unavailable, VaultNotFound
 from strongroom.model import AccountLimits, Actor, Document
-from strongroom.store import Database, RollbackWith, Tx, open_database
+from strongroom.store import RollbackWith, Tx, open_database
 from strongroom.store.queries.documents import Show
 from strongroom.store.sqlite.engine import SqliteDatabase
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import Postgres
-
-OpenDb = Callable[[], Database]
-
-
-async def owner(db: Database, user_id: str = "u", email: str = "e@x") -> None:
-    await db.write(store.accounts.insert, user_id, email, "hash")
-
-
-async def vault(db: Database, uid: str = "v", user_id: str = "u") -> None:
-    await db.write(
-        vaults.create, Actor(user_id), AccountLimits(), wire.requests.CreateVault(name=f"name {uid}", uid=uid)
-    )
+from tests.store.engine_rows import OpenDb, add, everything, owner, vault
 
 
 async def advance(tx: Tx, vault_uid: str = "v") -> int:
@@ -42,22 +31,7 @@ async def advance(tx: Tx, vault_uid: str = "v") -> int:
     return drawn.clock
 
 
-async def add(tx: Tx, uid: str, data: str = "AA", hmac: str | None = None, vault_uid: str = "v") -> Document:
-    wanted = wire.requests.CreateDocument(collection="c", data=data, hmac=hmac, uid=uid)
-    made, new = await documents.create(tx, Actor("u"), AccountLimits(), vault_uid, wanted)
-    assert new
-    return made
-
-
-async def everything(db: Database) -> list[Document]:
-    found: list[Document] = []
-    async with db.snapshot() as tx:
-        async for page in store.documents.after(tx, "u", "v", 0, None, show=Show.ALL, limit=10**6):
-            found += page
-    return found
-
-
-@runs
+@async_test
 async def test_what_was_written_is_there_after_reopening(open_db: OpenDb) -> None:
     """A write that returned is kept."""
     db = open_db()
@@ -70,7 +44,7 @@ async def test_what_was_written_is_there_after_reopening(open_db: OpenDb) -> Non
     await db.close()
 
 
-@runs
+@async_test
 async def test_one_failure_does_not_touch_the_others(open_db: OpenDb) -> None:
     """Writes that share a commit fail alone: the refused one leaves nothing, the rest is there."""
     db = open_db()
@@ -88,7 +62,7 @@ async def test_one_failure_does_not_touch_the_others(open_db: OpenDb) -> None:
     await db.close()
 
 
-@runs
+@async_test
 async def test_undo_answers_and_writes_nothing(open_db: OpenDb) -> None:
     """A retry is answered with what is stored, and the vault's clock does not move for it."""
     db = open_db()
@@ -105,7 +79,7 @@ async def test_undo_answers_and_writes_nothing(open_db: OpenDb) -> None:
     await db.close()
 
 
-@runs
+@async_test
 async def test_times_of_a_vault_never_repeat_and_never_run_back(open_db: OpenDb, clock: Clock) -> None:
     """However many write at once, and whatever the machine's clock does."""
     db = open_db()
@@ -124,7 +98,7 @@ async def test_times_of_a_vault_never_repeat_and_never_run_back(open_db: OpenDb,
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_snapshot_does_not_change_while_it_is_open(open_db: OpenDb) -> None:
     """What is written while a list is read does not appear in it, nor move within it."""
     db = open_db()
@@ -146,7 +120,7 @@ async def test_a_snapshot_does_not_change_while_it_is_open(open_db: OpenDb) -> N
     await db.close()
 
 
-@runs
+@async_test
 async def test_pages_are_bounded_by_bytes(open_db: OpenDb) -> None:
     """However large the documents are, only a few of them are in memory."""
     db = open_db()
@@ -171,7 +145,7 @@ async def test_pages_are_bounded_by_bytes(open_db: OpenDb) -> None:
     ],
     ids=["small", "little larger", "large", "a mark"],
 )
-@runs
+@async_test
 async def test_lists_of_small_documents_are_whole_and_bounded(
     stored: list[str], open_db: OpenDb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,7 +168,7 @@ async def test_lists_of_small_documents_are_whole_and_bounded(
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_short_list_reads_one_large_document_at_most(tmp_path: Path, clock: Clock) -> None:
     """On SQLite others wait for a short read; what lies behind the data of a row is read through all of it."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
@@ -210,7 +184,7 @@ async def test_a_short_list_reads_one_large_document_at_most(tmp_path: Path, clo
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_cancelled_writer_leaves_the_others_alone(open_db: OpenDb) -> None:
     """A client that goes away while its write waits does not stop the queue."""
     db = open_db()
@@ -225,7 +199,7 @@ async def test_a_cancelled_writer_leaves_the_others_alone(open_db: OpenDb) -> No
     await db.close()
 
 
-@runs
+@async_test
 async def test_deleting_a_vault_takes_its_documents_along(open_db: OpenDb) -> None:
     """And only its own."""
     db = open_db()
@@ -241,7 +215,7 @@ async def test_deleting_a_vault_takes_its_documents_along(open_db: OpenDb) -> No
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_refusal_in_a_read_leaves_the_reader_usable(open_db: OpenDb) -> None:
     """The next read works."""
     db = open_db()
@@ -263,7 +237,7 @@ def _made(outcome: Any) -> Document:
     return document
 
 
-@runs
+@async_test
 async def test_refusals_among_writes_of_one_account_do_not_touch_the_others(open_db: OpenDb) -> None:
     """Many at once, of which some conflict, some are undone, some break a rule: each gets its own outcome."""
     db = open_db()
@@ -287,7 +261,7 @@ async def test_refusals_among_writes_of_one_account_do_not_touch_the_others(open
     assert len({document.updated_at for document in stored}) == len(stored)
 
 
-@runs
+@async_test
 async def test_writes_of_one_account_end_when_the_database_is_away() -> None:
     """No write hangs behind the one that met it; and all goes on when it is back."""
     server = Postgres()

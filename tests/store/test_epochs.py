@@ -10,53 +10,44 @@ from typing import Any
 from strongroom import create_server
 from strongroom.store import open_database
 from strongroom.store.maintenance.copy import copy
-from tests.conftest import SECRET, Clock, Open, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.internals import context_of
 from tests.kit.servers.populated_database import Served, alter, rows_of
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.secret import SECRET
+from tests.kit.servers.silent_watcher import SilentWatcher
 
 
-class Silence:
-    """Ignores the progress."""
-
-    def moved(self, doing: str, done: int, total: int) -> None:
-        pass
-
-    def said(self, sentence: str) -> None:
-        pass
-
-    def verified(self, counts: dict[str, tuple[int, int]]) -> None:
-        pass
-
-
-@runs
-async def test_every_answer_about_a_vault_carries_the_epoch(house: Open) -> None:
+@async_test
+async def test_every_answer_about_a_vault_carries_the_epoch(open_server: OpenServer) -> None:
     """So does health; and it is the same after a restart."""
-    async with house() as home:
-        epoch = (await home.http.get("/health")).json()["epoch"]
+    async with open_server() as server:
+        epoch = (await server.http.get("/health")).json()["epoch"]
         assert uuid.UUID(epoch).version == 7
-        person = await home.person()
+        person = await server.person()
         vault = await person.vault(data="x", salt="")
         path = f"/vault/{vault['uid']}"
         put = (await person("PUT", path, {"data": "y", "salt": ""})).json()
         got = [(await person("GET", road)).json() for road in (path, f"/vault/by-name/{vault['name']}")]
         listed = (await person("GET", "/vault")).json()["vaults"]
         assert [one["epoch"] for one in (vault, put, *got, *listed)] == [epoch] * 5
-    async with house() as home:
-        assert (await home.http.get("/health")).json()["epoch"] == epoch
+    async with open_server() as server:
+        assert (await server.http.get("/health")).json()["epoch"] == epoch
 
 
-@runs
-async def test_a_lineage_that_was_ended_begins_anew(house: Open, where: str) -> None:
+@async_test
+async def test_a_lineage_that_was_ended_begins_anew(open_server: OpenServer, where: str) -> None:
     """As an operator does after restoring a backup by other means."""
-    async with house() as home:
-        epoch = (await home.http.get("/health")).json()["epoch"]
+    async with open_server() as server:
+        epoch = (await server.http.get("/health")).json()["epoch"]
     await alter(where, "DELETE FROM lineage")
-    async with house() as home:
-        assert (await home.http.get("/health")).json()["epoch"] != epoch
+    async with open_server() as server:
+        assert (await server.http.get("/health")).json()["epoch"] != epoch
 
 
-@runs
+@async_test
 async def test_nodes_that_start_at_once_agree(where: str) -> None:
     """Eight servers open a new database at the same time: one epoch, one row."""
     await open_database(where, lambda: 1).close()
@@ -75,14 +66,14 @@ async def test_nodes_that_start_at_once_agree(where: str) -> None:
             await server.release()
 
 
-@runs
+@async_test
 async def test_a_copy_goes_on_with_the_lineage(tmp_path: Path, clock: Clock) -> None:
     """Even into a target on which a server was started before, and which had begun one of its own."""
     source, target = str(tmp_path / "vault.db"), postgres().fresh()
-    async with Served(source, clock) as home:
-        epoch = (await home.http.get("/health")).json()["epoch"]
-    async with Served(target, clock) as home:
-        assert (await home.http.get("/health")).json()["epoch"] != epoch
-    await copy(source, target, clock, Silence())
-    async with Served(target, clock) as home:
-        assert (await home.http.get("/health")).json()["epoch"] == epoch
+    async with Served(source, clock) as server:
+        epoch = (await server.http.get("/health")).json()["epoch"]
+    async with Served(target, clock) as server:
+        assert (await server.http.get("/health")).json()["epoch"] != epoch
+    await copy(source, target, clock, SilentWatcher())
+    async with Served(target, clock) as server:
+        assert (await server.http.get("/health")).json()["epoch"] == epoch

@@ -11,7 +11,8 @@ import pytest
 from strongroom import store
 from strongroom.store import open_database
 from strongroom.store.postgres import connection, hosts
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import postgres
 
 
@@ -41,7 +42,7 @@ def beside(where: str, *ports: int) -> str:
     return f"postgresql://postgres@/{parts.path.strip('/')}?host={named}&port={numbers}"
 
 
-@runs
+@async_test
 async def test_a_host_that_does_not_respond_delays_no_connection(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """One takes connections and is silent, as a machine that hangs; one refuses them; the third serves."""
     monkeypatch.setattr(connection, "CONNECT_SECONDS", 300.0)

@@ -18,7 +18,7 @@ from strongroom.store.postgres import combined_writes as on_postgres
 from strongroom.store.queries import documents, versions
 from strongroom.store.sqlite import combined_writes
 from strongroom.store.statement import Sql
-from tests.conftest import runs
+from tests.kit.asynchronous import async_test
 from tests.kit.rows import each_row
 from tests.kit.servers.postgres import postgres
 
@@ -89,7 +89,7 @@ def _refuse(bad: list[str], text: str) -> None:
     assert not bad, f"{bad} in {text}"
 
 
-@runs
+@async_test
 async def test_postgresql_searches_and_does_not_scan() -> None:
     """The same there, with plans that do not know the values, as they are made for prepared statements."""
     url = postgres().fresh()
@@ -150,7 +150,7 @@ _MANY_SMALL_ACCOUNTS = (
 @pytest.mark.parametrize("state", ["no statistics", "with statistics", "no history yet"])
 @pytest.mark.parametrize("accounts", [_ACCOUNTS, _MANY_SMALL_ACCOUNTS], ids=["one large", "all small"])
 @pytest.mark.parametrize("statement", ["_CREATE", "_REPLACE"])
-@runs
+@async_test
 async def test_a_combined_write_reads_its_own_rows_alone(statement: str, accounts: str, state: str) -> None:
     """The plan for all accounts reads by key: not through a large account, nor through a table of many small ones.
 

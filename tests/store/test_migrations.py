@@ -16,7 +16,8 @@ import pytest
 from strongroom import store
 from strongroom.store import migrations, open_database
 from strongroom.store.migrations import Migration
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.programs import processes
 from tests.kit.servers.populated_database import alter, rows_of
 from tests.kit.servers.postgres import postgres
@@ -40,7 +41,7 @@ def first_only(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return monkeypatch
 
 
-@runs
+@async_test
 async def test_a_copy_is_kept_before_a_step_and_the_data_stays(
     tmp_path: Path, clock: Clock, first_only: pytest.MonkeyPatch
 ) -> None:
@@ -83,7 +84,7 @@ def test_a_step_that_fails_leaves_nothing_of_itself(
     asyncio.run(open_database(path, clock).close())
 
 
-@runs
+@async_test
 async def test_what_there_was_before_the_ledgers_is_counted(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,7 +138,7 @@ NEWEST = migrations.load()[-1].number
         ([later(NEWEST + 1, "-- or so, " + promise(NEWEST)[3:])], False),
     ],
 )
-@runs
+@async_test
 async def test_a_newer_database_is_served_if_every_step_promised_so(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch, steps: list[Migration], *, fits: bool
 ) -> None:
@@ -189,7 +190,7 @@ def adds_only(template: str) -> bool:
     return all(good.fullmatch(statement.strip()) for statement in bare.split(";") if statement.strip())
 
 
-@runs
+@async_test
 async def test_a_schema_that_is_not_current_can_be_refused(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

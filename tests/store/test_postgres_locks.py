@@ -10,8 +10,10 @@ from typing import Any
 import asyncpg
 import pytest
 
-from tests.conftest import Open, Person, runs
 from tests.export.files import Upload, exported, furnish
+from tests.kit.asynchronous import async_test
+from tests.kit.people.person import Person
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.postgres import postgres
 
 WAITING = """
@@ -53,11 +55,11 @@ async def until_one_waits(where: str, asking: asyncio.Task[Any], other_than: int
     return 0
 
 
-@runs
-async def test_what_postgresql_cancels_is_answered_with_retry_after(house: Open, where: str) -> None:
+@async_test
+async def test_what_postgresql_cancels_is_answered_with_retry_after(open_server: OpenServer, where: str) -> None:
     """An operator cancels a statement: the request ends with 503, is not tried again, and has done nothing."""
-    async with house() as h:
-        ann = await h.person()
+    async with open_server() as server:
+        ann = await server.person()
         vault = await ann.vault()
         before = (await ann("GET", f"/vault/{vault['uid']}")).json()
         async with locked(where, ann) as other:
@@ -73,14 +75,16 @@ async def test_what_postgresql_cancels_is_answered_with_retry_after(house: Open,
         assert (await ann("GET", f"/vault/{vault['uid']}")).json() == before
 
 
-@runs
-async def test_giving_up_an_import_waits_for_the_transaction_that_has_the_account(house: Open, where: str) -> None:
+@async_test
+async def test_giving_up_an_import_waits_for_the_transaction_that_has_the_account(
+    open_server: OpenServer, where: str
+) -> None:
     """It could be the one that ends the import: what is given up must not be finished after that."""
-    async with house() as h:
-        ann, bob = await h.person(), await h.person()
+    async with open_server() as server:
+        ann, bob = await server.person(), await server.person()
         await furnish(ann)
         file = await exported(ann)
-        upload = Upload(h.server, bob)
+        upload = Upload(server.app, bob)
         await upload.piece(file[:-10])
         await upload.vanish()
         async with locked(where, bob) as other:

@@ -18,7 +18,8 @@ from strongroom.store.postgres.connection import connect
 from strongroom.store.queries import documents, keyrings, retained, versions
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.rows import each_row
 from tests.kit.samples import rounds
 from tests.kit.servers.populated_database import alter
@@ -183,7 +184,7 @@ async def purge(db: Database, sweep: retention.Sweep) -> bool:
     return await db.write_long(retention.purge_some, RetentionPolicy(30, 30), sweep) or short
 
 
-@runs
+@async_test
 async def test_the_last_step_of_a_purge_costs_what_the_first_does(tmp_path: Path, clock: Clock) -> None:
     """In instructions of SQLite's machine, table by table: they grow with the rows that a statement goes through."""
     path = str(tmp_path / "vault.db")
@@ -205,7 +206,7 @@ async def test_the_last_step_of_a_purge_costs_what_the_first_does(tmp_path: Path
     await db.close()
 
 
-@runs
+@async_test
 async def test_no_step_of_a_purge_reads_the_rows_of_earlier_steps(clock: Clock) -> None:
     """On PostgreSQL, beside an open backup, which keeps the index entries of all that was purged meanwhile."""
     where = postgres().fresh()

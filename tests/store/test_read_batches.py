@@ -19,7 +19,8 @@ from strongroom.store.postgres.read_batches import MAX_READS, ReadBatcher
 from strongroom.store.queries.accounts import _BY_EMAIL, _WITH_HASH
 from strongroom.store.session_check import SessionCheck
 from strongroom.store.statement import Sql
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import postgres
 
 PEOPLE = [f"p{number:03}" for number in range(150)]
@@ -57,7 +58,7 @@ async def _people() -> AsyncIterator[_Asked]:
         await connection.close()
 
 
-@runs
+@async_test
 async def test_many_reads_are_few_queries_and_each_has_its_own_row() -> None:
     """Rows that exist, rows that do not, and the same one twice."""
     async with _people() as asked:
@@ -70,7 +71,7 @@ async def test_many_reads_are_few_queries_and_each_has_its_own_row() -> None:
         assert len(asked.questions) == -(-len(names) // MAX_READS)
 
 
-@runs
+@async_test
 async def test_different_statements_do_not_mix() -> None:
     """One question for each statement."""
     async with _people() as asked:
@@ -83,7 +84,7 @@ async def test_different_statements_do_not_mix() -> None:
         assert len(asked.questions) == 3
 
 
-@runs
+@async_test
 async def test_a_read_that_fails_fails_alone() -> None:
     """PostgreSQL takes no NUL: a read with one fails, and the others get their rows."""
     async with _people() as asked:
@@ -97,7 +98,7 @@ async def test_a_read_that_fails_fails_alone() -> None:
         assert [type(failure) for failure in asked.failures] == [asyncpg.CharacterNotInRepertoireError]
 
 
-@runs
+@async_test
 async def test_a_batch_that_is_refused_is_counted_and_logged_once(clock: Clock) -> None:
     """Each time it is counted; the log names the first of a kind, and no value that was read with."""
     db = open_database(postgres().fresh(), clock)
@@ -123,7 +124,7 @@ async def test_a_batch_that_is_refused_is_counted_and_logged_once(clock: Clock) 
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_database_that_is_away_is_away_for_all() -> None:
     """No caller waits for it a second time."""
     asked = 0
@@ -141,7 +142,7 @@ async def test_a_database_that_is_away_is_away_for_all() -> None:
     assert failures == []
 
 
-@runs
+@async_test
 async def test_a_cancelled_read_delays_no_other() -> None:
     """A read whose caller was cancelled is not completed."""
     async with _people() as asked:
@@ -151,7 +152,7 @@ async def test_a_cancelled_read_delays_no_other() -> None:
         assert Login(*await stayed).id == PEOPLE[1]
 
 
-@runs
+@async_test
 async def test_a_caller_that_fails_the_check_learns_nothing_from_a_shared_batch(clock: Clock) -> None:
     """Checks and reads share a query, and each check is validated by itself."""
     db = open_database(postgres().fresh(), clock)
@@ -184,7 +185,7 @@ async def test_a_caller_that_fails_the_check_learns_nothing_from_a_shared_batch(
     await db.close()
 
 
-@runs
+@async_test
 @pytest.mark.parametrize("write", [False, True])
 async def test_a_database_that_cannot_be_reached_is_tried_once(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, *, write: bool
@@ -209,7 +210,7 @@ async def test_a_database_that_cannot_be_reached_is_tried_once(
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_check_that_failed_is_not_run_again(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A check is run once, whatever its result."""
     db = PostgresDatabase(postgres().fresh(), clock)

@@ -9,7 +9,6 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,63 +26,42 @@ from strongroom.store.maintenance.postgres_endpoint import PostgresEndpoint
 from strongroom.store.maintenance.sqlite_endpoint import SqliteEndpoint
 from strongroom.store.postgres.connection import connect
 from strongroom.store.queries import epochs
-from tests.conftest import SECRET, START, Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import START, Clock
 from tests.kit.samples import rounds
-from tests.kit.servers.populated_database import PAIRS, Rows, Served, alter, copied_rows_of, live_in, rows_of
+from tests.kit.servers.populated_database import (
+    Rows,
+    Served,
+    alter,
+    copied_rows_of,
+    live_in,
+    rows_of,
+    without_lineage,
+)
 from tests.kit.servers.postgres import postgres
-
-
-class Silence:
-    """Ignores the progress, or does something at each step."""
-
-    def __init__(self, then: Callable[[str], None] = lambda _: None) -> None:
-        self._then = then
-
-    def moved(self, doing: str, done: int, total: int) -> None:
-        assert 0 <= done <= total
-        self._then(doing)
-
-    def said(self, sentence: str) -> None:
-        pass
-
-    def verified(self, counts: dict[str, tuple[int, int]]) -> None:
-        pass
+from tests.kit.servers.secret import SECRET
+from tests.kit.servers.silent_watcher import SilentWatcher
 
 
 class Killed(BaseException):
     """Ends a restore as a kill would."""
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Callable[[str], str]:
-    return lambda engine: str(tmp_path / f"{os.urandom(4).hex()}.db") if engine == "sqlite" else postgres().fresh()
-
-
-@pytest.fixture(params=PAIRS, ids=" to ".join)
-def pair(request: pytest.FixtureRequest, place: Callable[[str], str]) -> tuple[str, str]:
-    source, target = request.param
-    return place(source), place(target)
-
-
 async def archive_of(where: str, watcher: Any = None) -> bytes:
     file = io.BytesIO()
-    await backup(where, file, "1.2.3", START, watcher or Silence())
+    await backup(where, file, "1.2.3", START, watcher or SilentWatcher())
     return file.getvalue()
 
 
 async def put_back(
     where: str, archive: bytes, watcher: Any = None, now: int = START, *, new: bool = False
 ) -> restore.Restored:
-    verify(io.BytesIO(archive), Silence())
+    verify(io.BytesIO(archive), SilentWatcher())
     source = Reader(io.BytesIO(archive))
-    return await restore.restore(where, source, "a new epoch", now, watcher or Silence(), new=new)
+    return await restore.restore(where, source, "a new epoch", now, watcher or SilentWatcher(), new=new)
 
 
-def without_lineage(rows: Rows) -> Rows:
-    return {name: found for name, found in rows.items() if name != "lineage"}
-
-
-@runs
+@async_test
 async def test_every_row_comes_back_under_a_new_epoch(pair: tuple[str, str], clock: Clock) -> None:
     """From each engine into each, NUL characters and large texts included; and what it says of itself is right."""
     source, target = pair
@@ -102,22 +80,22 @@ async def test_every_row_comes_back_under_a_new_epoch(pair: tuple[str, str], clo
     assert after["lineage"] == [(1, "a new epoch", START, None)]
 
 
-@runs
+@async_test
 async def test_what_was_restored_serves(pair: tuple[str, str], clock: Clock) -> None:
     """Tokens, keys and documents are there; clients see that the epoch is another."""
     source, target = pair
     held = await live_in(source, clock)
     await put_back(target, await archive_of(source), new=True)
-    async with Served(target, clock) as house:
+    async with Served(target, clock) as server:
         listed = f"/vaults/{held.plain['uid']}/documents?since=0"
         for bearer in (held.access, held.key):
-            answer = await house.http.get(listed, headers={"authorization": f"Bearer {bearer}"})
+            answer = await server.http.get(listed, headers={"authorization": f"Bearer {bearer}"})
             assert answer.json()["documents"] == held.documents
-        assert (await house.http.get("/health")).json()["epoch"] == "a new epoch" != held.blob["epoch"]
-        assert (await house.login(held.email)).status_code == 200
+        assert (await server.http.get("/health")).json()["epoch"] == "a new epoch" != held.blob["epoch"]
+        assert (await server.login(held.email)).status_code == 200
 
 
-@runs
+@async_test
 async def test_what_is_replaced_is_kept(where: str, clock: Clock) -> None:
     """As a file, or a schema, with a time in its name; row for row what it was, its write-ahead log included."""
     await live_in(where, clock)
@@ -163,7 +141,7 @@ def _leave_a_log(where: str) -> None:
 # Who is in the way of whom
 
 
-@runs
+@async_test
 async def test_a_restored_file_is_readable_by_its_owner_only(tmp_path: Path, clock: Clock) -> None:
     """Whatever the umask says: password hashes are in it. So is what was there before."""
     where = str(tmp_path / "vault.db")
@@ -182,22 +160,22 @@ async def test_a_restored_file_is_readable_by_its_owner_only(tmp_path: Path, clo
     assert Path(new).parent.stat().st_mode & 0o777 == 0o700
 
 
-@runs
+@async_test
 async def test_a_restore_waits_for_no_server(where: str, clock: Clock) -> None:
     """It is refused while one runs, and goes through when it has ended; a backup is welcome all the time."""
     await live_in(where, clock)
-    async with Served(where, clock) as house:
-        await house.person()
+    async with Served(where, clock) as server:
+        await server.person()
         archive = await archive_of(where)
         before = await rows_of(where)
         with pytest.raises(CannotCopy, match="A server is using"):
             await put_back(where, archive)
         assert await rows_of(where) == before
-        await house.person()
+        await server.person()
     assert (await put_back(where, archive)).kept
 
 
-@runs
+@async_test
 async def test_no_server_starts_while_a_restore_is_at_work(where: str, clock: Clock) -> None:
     """Nor does one that runs already get a new connection."""
     await live_in(where, clock)
@@ -205,19 +183,19 @@ async def test_no_server_starts_while_a_restore_is_at_work(where: str, clock: Cl
     heard: list[str] = []
 
     def start(_: str) -> None:
-        place: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
+        location: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
         try:
-            create_server(jwt_secret=SECRET, **place)
+            create_server(jwt_secret=SECRET, **location)
         except CannotOpen as error:
             heard.append(str(error))
 
-    await put_back(where, archive, Silence(start))
+    await put_back(where, archive, SilentWatcher(start))
     assert heard
     assert all("being restored" in words for words in heard)
     await open_database(where, clock).close()
 
 
-@runs
+@async_test
 async def test_a_node_that_comes_back_during_a_restore_is_refused(clock: Clock) -> None:
     """It lost its connections, and asks for one while the tables are being replaced: 503, and nothing is written."""
     where = postgres().fresh()
@@ -239,14 +217,14 @@ async def test_a_node_that_comes_back_during_a_restore_is_refused(clock: Clock) 
         thread.start()
         thread.join()
 
-    await put_back(where, archive, Silence(ask))
+    await put_back(where, archive, SilentWatcher(ask))
     assert heard
     assert all("being restored" in words for words in heard)
     assert await node.read(epochs.epoch) == "a new epoch"
     await node.close()
 
 
-@runs
+@async_test
 async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None:
     """A second node that wants an exclusive one is refused; one made by hand is not in its way."""
     where = postgres().fresh()
@@ -260,24 +238,24 @@ async def test_one_scheduled_backup_at_a_time_on_all_nodes(clock: Clock) -> None
 
         def there() -> None:
             try:
-                asyncio.run(backup(where, io.BytesIO(), "x", 1, Silence(), exclusive=True))
+                asyncio.run(backup(where, io.BytesIO(), "x", 1, SilentWatcher(), exclusive=True))
             except Busy as busy:
                 told.append(type(busy))
-            asyncio.run(backup(where, io.BytesIO(), "x", 1, Silence()))
+            asyncio.run(backup(where, io.BytesIO(), "x", 1, SilentWatcher()))
 
         thread = threading.Thread(target=there)
         thread.start()
         thread.join()
 
-    await backup(where, io.BytesIO(), "x", 1, Silence(second), exclusive=True)
+    await backup(where, io.BytesIO(), "x", 1, SilentWatcher(second), exclusive=True)
     assert told
-    await backup(where, io.BytesIO(), "x", 1, Silence(), exclusive=True)
+    await backup(where, io.BytesIO(), "x", 1, SilentWatcher(), exclusive=True)
 
 
 # All or nothing
 
 
-@runs
+@async_test
 async def test_a_backup_is_one_snapshot(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is written while it is made is not in it, in no table."""
     monkeypatch.setattr(endpoint_protocol, "PAGE_ROWS", 3)
@@ -295,7 +273,7 @@ async def test_a_backup_is_one_snapshot(where: str, clock: Clock, monkeypatch: p
         thread.start()
         thread.join()
 
-    archive = await archive_of(where, Silence(write))
+    archive = await archive_of(where, SilentWatcher(write))
     assert next(writes) > 5
     found: Rows = {table.name: [] for table in Reader(io.BytesIO(archive)).manifest.tables}
     for name, page in Reader(io.BytesIO(archive)).pages():
@@ -303,7 +281,7 @@ async def test_a_backup_is_one_snapshot(where: str, clock: Clock, monkeypatch: p
     assert {name: sorted(rows, key=repr) for name, rows in found.items()} == before
 
 
-@runs
+@async_test
 async def test_a_restore_that_dies_has_changed_nothing(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,7 +299,7 @@ async def test_a_restore_that_dies_has_changed_nothing(
                 raise Killed
 
         try:
-            await put_back(where, archive, Silence(die))
+            await put_back(where, archive, SilentWatcher(die))
         except Killed:
             assert await rows_of(where) == before
             await open_database(where, clock).close()
@@ -334,7 +312,7 @@ async def test_a_restore_that_dies_has_changed_nothing(
 
 
 @pytest.mark.parametrize("at", range(5))
-@runs
+@async_test
 async def test_a_switch_that_dies_is_finished_by_the_next_restore(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
@@ -369,7 +347,7 @@ async def test_a_switch_that_dies_is_finished_by_the_next_restore(
     assert locks.lock_of(Path(where)).restore_mark == ""
 
 
-@runs
+@async_test
 async def test_a_restore_that_reads_back_otherwise_is_undone(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,7 +367,7 @@ async def test_a_restore_that_reads_back_otherwise_is_undone(
     assert await rows_of(where) == before
 
 
-@runs
+@async_test
 async def test_an_archive_whose_rows_refer_to_nothing_is_not_put_in_place(where: str, clock: Clock) -> None:
     """It is whole and says what it holds, but a row is missing that another refers to: nothing is replaced."""
     await live_in(where, clock)
@@ -410,7 +388,7 @@ async def test_an_archive_whose_rows_refer_to_nothing_is_not_put_in_place(where:
     assert await rows_of(where) == before
 
 
-@runs
+@async_test
 async def test_an_unsound_file_is_not_put_in_place(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -438,7 +416,7 @@ async def test_an_unsound_file_is_not_put_in_place(
 # Other schemas
 
 
-@runs
+@async_test
 async def test_an_archive_of_an_older_schema_is_restored_and_then_brought_up_to_date(
     pair: tuple[str, str], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -453,14 +431,14 @@ async def test_an_archive_of_an_older_schema_is_restored_and_then_brought_up_to_
     assert Reader(io.BytesIO(archive)).manifest.schema == 1
     await put_back(target, archive, new=True)
     assert len((await rows_of(target))["schema_migrations"]) == 1
-    async with Served(target, clock) as house:
-        assert (await house.http.get("/health")).json()["epoch"]
+    async with Served(target, clock) as server:
+        assert (await server.http.get("/health")).json()["epoch"]
     rows = await rows_of(target)
     assert len(rows["schema_migrations"]) == len(steps)
     assert [row[0] for row in rows["users"]] == ["old"]
 
 
-@runs
+@async_test
 async def test_an_archive_of_a_newer_or_another_schema_is_refused(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,10 +10,12 @@ import apsw
 import pytest
 
 from strongroom.store.maintenance.salvage import salvage
-from tests.conftest import START, Open, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import START
 from tests.kit.faults.damaged_files import flip
+from tests.kit.servers.in_process import OpenServer
 from tests.kit.servers.populated_database import rows_of
-from tests.security.test_rows_of_others import KEEPING, VAULTS, furnish, good
+from tests.kit.servers.twin_accounts import KEEPING, VAULTS, furnish, good
 
 COUNTED = (
     "documents",
@@ -29,14 +31,14 @@ COUNTED = (
 )
 
 
-async def _furnished(house: Open) -> tuple[str, str]:
+async def _furnished(open_server: OpenServer) -> tuple[str, str]:
     """Two accounts with the same uids; the vault of the first has another name. Their ids."""
-    async with house(**KEEPING) as home:
-        ann = await furnish(home, "ann@example.com")
+    async with open_server(**KEEPING) as server:
+        ann = await furnish(server, "ann@example.com")
         await good(ann, "PUT", f"/vault/{VAULTS[0]}", {"name": "ann's", "version": 2})
         await good(ann, "POST", f"/vaults/{VAULTS[0]}/documents", {"collection": "c", "data": "AAAA"})
-        home.clock.pass_(1_000)
-        bob = await furnish(home, "bob@example.com")
+        server.clock.pass_(1_000)
+        bob = await furnish(server, "bob@example.com")
     return ann.id, bob.id
 
 
@@ -46,20 +48,20 @@ async def _salvaged(where: str, target: Path) -> dict[str, list[tuple[Any, ...]]
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@runs
-async def test_what_is_counted_anew_is_counted_for_each(house: Open, where: str, tmp_path: Path) -> None:
+@async_test
+async def test_what_is_counted_anew_is_counted_for_each(open_server: OpenServer, where: str, tmp_path: Path) -> None:
     """A whole file comes out as it was: documents, bytes and what trash and history take."""
-    await _furnished(house)
+    await _furnished(open_server)
     before = await rows_of(where)
     after = await _salvaged(where, tmp_path / "new.db")
     assert {name: after[name] for name in COUNTED} == {name: before[name] for name in COUNTED}
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@runs
-async def test_a_lost_vault_gets_its_own_name_back(house: Open, where: str, tmp_path: Path) -> None:
+@async_test
+async def test_a_lost_vault_gets_its_own_name_back(open_server: OpenServer, where: str, tmp_path: Path) -> None:
     """From the account's own history of vaults, where the table and its indexes are lost."""
-    ann, bob = await _furnished(house)
+    ann, bob = await _furnished(open_server)
     connection = apsw.Connection(where)
     pages = connection.execute("SELECT pageno FROM dbstat WHERE name LIKE '%vaults%'").fetchall()
     connection.close()
@@ -74,11 +76,11 @@ async def test_a_lost_vault_gets_its_own_name_back(house: Open, where: str, tmp_
 
 
 @pytest.mark.parametrize("where", ["sqlite"], indirect=True)
-@runs
-async def test_a_retained_keyring_brings_its_account_back(house: Open, where: str, tmp_path: Path) -> None:
+@async_test
+async def test_a_retained_keyring_brings_its_account_back(open_server: OpenServer, where: str, tmp_path: Path) -> None:
     """Where the account's row and its keyring are lost, and nothing else refers to it."""
-    async with house() as home:
-        ann = await home.person()
+    async with open_server() as server:
+        ann = await server.person()
         for version in (0, 1):
             body = {"keyring": f"S0VZ{version}", "version": version, "currentPassword": "correct horse"}
             await good(ann, "PUT", "/auth/keyring", body)

@@ -18,7 +18,8 @@ from strongroom.store import Tx, locks, open_database
 from strongroom.store.postgres import pool, serving_lock
 from strongroom.store.postgres.connection import connect
 from strongroom.store.statement import Sql
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import postgres
 
 HOLDERS = """
@@ -49,7 +50,7 @@ async def serving(where: str, clock: Clock) -> AsyncIterator[tuple[Any, Any]]:
         await look.close()
 
 
-@runs
+@async_test
 async def test_one_session_has_the_lock_however_many_connections_serve(clock: Clock) -> None:
     """None of those that serve requests: a pooler would give it to others."""
     async with serving(postgres().fresh(), clock) as (db, look):
@@ -60,7 +61,7 @@ async def test_one_session_has_the_lock_however_many_connections_serve(clock: Cl
         assert holder["pid"] not in pids
 
 
-@runs
+@async_test
 async def test_when_the_lock_is_lost_nothing_is_served_until_it_is_held_again(clock: Clock) -> None:
     """A restore that begins in that moment has the database for itself; the connections of before are closed."""
     async with serving(postgres().fresh(), clock) as (db, look):
@@ -76,7 +77,7 @@ async def test_when_the_lock_is_lost_nothing_is_served_until_it_is_held_again(cl
         assert await look.fetchval(HOLDERS) not in {None, holder}
 
 
-@runs
+@async_test
 async def test_a_server_that_hangs_is_left(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its connections stay open, and would answer when it goes on: long after another one has taken its place."""
     monkeypatch.setattr(serving_lock, "ALIVE_SECONDS", 0.05)
@@ -95,7 +96,7 @@ async def test_a_server_that_hangs_is_left(clock: Clock, monkeypatch: pytest.Mon
             os.kill(holder, signal.SIGCONT)
 
 
-@runs
+@async_test
 async def test_a_connection_to_another_server_is_not_used(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy may lead to two primaries for a moment: only the one where the lock is held is used."""
     where = postgres().migrated()
@@ -123,7 +124,7 @@ async def _database(tx: Tx) -> Any:
     return await tx.value(Sql("SELECT current_database()"))
 
 
-@runs
+@async_test
 async def test_those_who_wait_for_the_lock_share_one_attempt() -> None:
     """Ten requests to a host that does not respond wait as long as one does."""
     asked = 0
@@ -142,7 +143,7 @@ async def test_those_who_wait_for_the_lock_share_one_attempt() -> None:
 
 
 @pytest.mark.parametrize("kind", ["read", "write", "new connection", "snapshot"])
-@runs
+@async_test
 async def test_a_connection_that_is_closed_while_it_prepares_a_statement_is_replaced(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
@@ -172,7 +173,7 @@ async def test_a_connection_that_is_closed_while_it_prepares_a_statement_is_repl
         assert await db.read(_pid) != before
 
 
-@runs
+@async_test
 async def test_a_fault_of_our_own_is_not_taken_for_a_lost_connection(clock: Clock) -> None:
     """An AttributeError while the connection is open is raised, and not tried again."""
     tries = []

@@ -20,8 +20,9 @@ from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite.database_file import has_wal_fault
 from strongroom.store.sqlite.engine import SqliteDatabase
 from strongroom.store.statement import Sql
-from tests.conftest import Clock, runs
-from tests.store.test_engine import add, everything, owner, vault
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
+from tests.store.engine_rows import add, everything, owner, vault
 
 
 @pytest.mark.parametrize(
@@ -89,7 +90,7 @@ def test_durable_settings_hold_on_every_connection(tmp_path: Path, clock: Clock)
     asyncio.run(db.close())
 
 
-@runs
+@async_test
 async def test_cached_pages_are_released_but_for_those_in_use(tmp_path: Path, clock: Clock) -> None:
     """Those of short reads, of lists, and of the writer unless its thread may have it."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
@@ -160,7 +161,7 @@ def test_a_changed_migration_is_refused(tmp_path: Path, clock: Clock) -> None:
         open_database(path, clock)
 
 
-@runs
+@async_test
 async def test_an_action_that_awaits_something_else_is_a_fault(tmp_path: Path, clock: Clock) -> None:
     """Inside a transaction nothing is awaited but the transaction; the rule is enforced, and the engine goes on."""
     db = open_database(str(tmp_path / "x.db"), clock)
@@ -188,7 +189,7 @@ class _Slow:
         return self._commit(batch)
 
 
-@runs
+@async_test
 async def test_writes_that_arrive_together_share_a_commit(tmp_path: Path, clock: Clock) -> None:
     """A hundred writers at once wait for the disk a few times, not a hundred."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
@@ -198,7 +199,7 @@ async def test_writes_that_arrive_together_share_a_commit(tmp_path: Path, clock:
     await db.close()
 
 
-@runs
+@async_test
 async def test_no_answer_leaves_before_its_commit(tmp_path: Path, clock: Clock) -> None:
     """Neither a result nor a refusal: until the commit, neither is true."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
@@ -218,7 +219,7 @@ async def test_no_answer_leaves_before_its_commit(tmp_path: Path, clock: Clock) 
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_failed_commit_fails_all_and_is_fatal(tmp_path: Path, clock: Clock) -> None:
     """When the disk cannot be trusted, no write is acknowledged, and the process is to stop."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
@@ -248,7 +249,7 @@ async def test_a_failed_commit_fails_all_and_is_fatal(tmp_path: Path, clock: Clo
     await db.close()
 
 
-@runs
+@async_test
 async def test_another_process_that_writes_is_waited_for(tmp_path: Path, clock: Clock) -> None:
     """Its lock holds up our writers, not the loop, and no write is lost."""
     db = SqliteDatabase(str(tmp_path / "x.db"), clock)
@@ -265,7 +266,7 @@ async def test_another_process_that_writes_is_waited_for(tmp_path: Path, clock: 
     await db.close()
 
 
-@runs
+@async_test
 async def test_long_and_short_writes_keep_their_order(tmp_path: Path, clock: Clock) -> None:
     """A long write runs elsewhere, but in its turn."""
     db = open_database(str(tmp_path / "x.db"), clock)
@@ -277,7 +278,7 @@ async def test_long_and_short_writes_keep_their_order(tmp_path: Path, clock: Clo
 
 
 @pytest.mark.parametrize(("error", "refusal"), [(apsw.FullError, StorageFull), (apsw.BusyError, Unavailable)])
-@runs
+@async_test
 async def test_a_statement_that_meets_a_full_disk_is_refused_as_a_commit_is(
     tmp_path: Path, clock: Clock, error: type[apsw.Error], refusal: type[Refusal]
 ) -> None:
@@ -313,7 +314,7 @@ NOT_TEXT = Sql("SELECT CAST(x'41ff' AS TEXT) FROM documents")
 
 
 @pytest.mark.parametrize("where", ["read", "read_checked", "snapshot", "write", "write_long"])
-@runs
+@async_test
 async def test_a_text_that_is_none_leaves_no_statement_open(tmp_path: Path, clock: Clock, where: str) -> None:
     """The log can be truncated at once: the connection that met it reads nothing any more."""
     db = open_database(str(tmp_path / "x.db"), clock)
@@ -335,7 +336,7 @@ async def test_a_text_that_is_none_leaves_no_statement_open(tmp_path: Path, cloc
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_caller_without_a_session_learns_of_no_damage(tmp_path: Path, clock: Clock) -> None:
     """The refusal comes first, also where the session and a row that cannot be read are read in one statement."""
     db = open_database(str(tmp_path / "x.db"), clock)

@@ -6,11 +6,12 @@ import asyncio
 
 from strongroom.model import Actor
 from strongroom.store import Tx, open_database
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.servers.postgres import postgres
 
 
-@runs
+@async_test
 async def test_only_writes_of_one_named_owner_share_a_transaction(clock: Clock) -> None:
     """The owner is a parameter; what the action takes as its arguments decides nothing."""
     db = open_database(postgres().fresh(), clock)

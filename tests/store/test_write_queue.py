@@ -21,7 +21,8 @@ from strongroom.store.session_check import SessionCheck
 from strongroom.store.sqlite import writer
 from strongroom.store.sqlite.checkpointer import Checkpointer
 from strongroom.store.sqlite.engine import SqliteDatabase
-from tests.conftest import Clock, runs
+from tests.kit.asynchronous import async_test
+from tests.kit.clock import Clock
 from tests.kit.waiting import until_async
 
 
@@ -51,7 +52,7 @@ class _Writers:
             return {account.id for account in await store.accounts.page(tx, "", 10_000)}
 
 
-@runs
+@async_test
 @pytest.mark.parametrize("failure", [ValueError("no"), Unavailable(1), RollbackWith("kept")])
 async def test_a_failure_touches_none_of_the_others(tmp_path: Path, clock: Clock, failure: BaseException) -> None:
     """Whatever it is and wherever in the round: what it wrote is gone, and the others' is there."""
@@ -69,7 +70,7 @@ async def test_a_failure_touches_none_of_the_others(tmp_path: Path, clock: Clock
     await writers.db.close()
 
 
-@runs
+@async_test
 async def test_repeated_failures_make_other_writes_run_twice_only_once_in_many_batches(
     tmp_path: Path, clock: Clock
 ) -> None:
@@ -83,7 +84,7 @@ async def test_repeated_failures_make_other_writes_run_twice_only_once_in_many_b
     await writers.db.close()
 
 
-@runs
+@async_test
 async def test_a_refusal_that_wrote_nothing_costs_the_others_nothing(tmp_path: Path, clock: Clock) -> None:
     """Most refusals are found by looking: there is nothing to undo."""
     writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
@@ -102,7 +103,7 @@ async def test_a_refusal_that_wrote_nothing_costs_the_others_nothing(tmp_path: P
     await writers.db.close()
 
 
-@runs
+@async_test
 async def test_a_caller_that_fails_the_check_writes_nothing(tmp_path: Path, clock: Clock) -> None:
     """The proof is made in the transaction itself, and comes first; it is made anew when a round runs again."""
     writers = _Writers(SqliteDatabase(str(tmp_path / "x.db"), clock))
@@ -149,7 +150,7 @@ async def _one_by_one(db: SqliteDatabase, first: int, many: int) -> None:
         await db.write(store.accounts.insert, f"u{number}", f"e{number}@x", "hash")
 
 
-@runs
+@async_test
 async def test_the_loop_waits_for_a_quick_disk_only(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -168,7 +169,7 @@ async def test_the_loop_waits_for_a_quick_disk_only(
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_commit_that_fails_on_the_loop_is_as_fatal(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,7 +189,7 @@ async def test_a_commit_that_fails_on_the_loop_is_as_fatal(
         await db.write(store.accounts.insert, "y", "y@x", "hash")
 
 
-@runs
+@async_test
 async def test_the_log_does_not_grow_for_ever(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is copied into the file after a commit, and begun anew; a reader holds that up for as long as it reads."""
     monkeypatch.setattr(writer, "CHECKPOINT_PAGES", 50)
@@ -245,7 +246,7 @@ async def _waits(task: asyncio.Task[Any]) -> bool:
     return not (await asyncio.wait({task}, timeout=0.05))[0]
 
 
-@runs
+@async_test
 async def test_writes_go_on_while_the_log_is_copied(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -261,7 +262,7 @@ async def test_writes_go_on_while_the_log_is_copied(
     await db.close()
 
 
-@runs
+@async_test
 async def test_writes_wait_for_the_copy_once_the_log_has_reached_its_bound(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -281,7 +282,7 @@ async def test_writes_wait_for_the_copy_once_the_log_has_reached_its_bound(
     await db.close()
 
 
-@runs
+@async_test
 async def test_the_log_is_truncated_once_it_is_copied(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -296,7 +297,7 @@ async def test_the_log_is_truncated_once_it_is_copied(
     await db.close()
 
 
-@runs
+@async_test
 async def test_a_database_that_is_closed_waits_for_the_copy_of_its_log(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -310,7 +311,7 @@ async def test_a_database_that_is_closed_waits_for_the_copy_of_its_log(
     assert not (tmp_path / "x.db-wal").exists()
 
 
-@runs
+@async_test
 async def test_damage_while_the_log_is_copied_leaves_no_write_waiting(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

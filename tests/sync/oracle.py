@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.conftest import Clock
+from tests.kit.clock import Clock
 from tests.kit.servers.restartable_server import HISTORY_DAYS, HISTORY_VERSIONS, TRASH_DAYS
 from tests.sync.device import Json, Op, purged
 

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.conftest import START
+from tests.kit.clock import START
 from tests.kit.servers.restartable_server import RestartableServer
 from tests.sync.device import Lost, Marks, ReferenceDevice, opened
 from tests.sync.oracle import DAY, Oracle, State

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.faults.concurrent_clients import SHORT_ANSWER, Writer, stored
 from tests.kit.network.event_stream import Parser
 from tests.kit.people.one_time_codes import code
 from tests.kit.requirements import skip_or_fail
 from tests.kit.samples import rounds
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.process import Server
 from tests.upgrade import wheels
 
 PASSWORD = "correct horse"

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser
 
-from tests.contract.harness import ENGINES, Server
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import DESKTOP, PHONE, MakePages, Pages
 from tests.kit.clients import javascript
+from tests.kit.servers.process import ENGINES, Server
 from tests.web.page_helpers import BrowserUser
 
 

@@ -11,10 +11,10 @@ from playwright.sync_api import Locator, Page, Route, expect
 
 from strongroom.client import Client
 from strongroom.items import Login
-from tests.contract.harness import Server
 from tests.kit.browsers.web_app import Pages
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.programs.command_line import strongroom
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 VAULT: Final = "Personal"

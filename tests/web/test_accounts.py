@@ -11,11 +11,11 @@ import pytest
 from playwright.sync_api import expect
 
 from strongroom.client import Client, Refusal
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.kit.people import one_time_codes
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.programs.command_line import strongroom
+from tests.kit.servers.process import Server, on_a_file
 from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.contract.harness import Server
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import ANOTHER_MACHINE, MakePages, check_accessibility, screenshot
 from tests.kit.network.ports import free_port
@@ -15,6 +14,7 @@ from tests.kit.network.tls import Authority
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.programs.command_line import strongroom
 from tests.kit.requirements import needed
+from tests.kit.servers.process import Server
 from tests.proxies import processes
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from playwright.sync_api import Route, expect
 
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.process import Server, on_a_file
 from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,

@@ -9,9 +9,9 @@ from playwright.sync_api import Page, expect
 
 from strongroom.items import Login, Note
 from strongroom.items.types import Field, File, FileContent, Item
-from tests.contract.harness import on_a_file
 from tests.kit.browsers.web_app import Pages
 from tests.kit.samples import some
+from tests.kit.servers.process import on_a_file
 from tests.web.page_helpers import BrowserUser, rows, wide
 
 SCRIPTS: Final = [

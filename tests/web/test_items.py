@@ -21,8 +21,8 @@ from strongroom.items import (
     field,
 )
 from strongroom.items.types import Address, Field, File, FileContent, Item, PersonName
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.servers.process import Server, on_a_file
 from tests.web.page_helpers import BrowserUser, choose, row, wait_for, wide
 
 PNG = bytes.fromhex(

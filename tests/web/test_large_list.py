@@ -13,8 +13,8 @@ from typing import Any, Final
 from playwright.sync_api import Page, expect
 
 from strongroom.items import Login
-from tests.contract.harness import on_a_file
 from tests.kit.browsers.web_app import Pages
+from tests.kit.servers.process import on_a_file
 from tests.kit.waiting import until
 from tests.web.page_helpers import FORGET_CONTENTS, BrowserUser, row, rows
 

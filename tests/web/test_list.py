@@ -7,8 +7,8 @@ from typing import Final
 from playwright.sync_api import expect
 
 from strongroom.items import Login
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import MakePages, Pages
+from tests.kit.servers.process import Server, on_a_file
 from tests.kit.waiting import until
 from tests.web.page_helpers import FORGET_CONTENTS, BrowserUser, choose, row
 

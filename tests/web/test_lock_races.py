@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import Pages
 from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.process import Server, on_a_file
 from tests.kit.waiting import until
 from tests.web.page_helpers import (
     LOCKED,

@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from strongroom.client import Client
-from tests.contract.harness import Server
 from tests.kit.browsers.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
+from tests.kit.servers.process import Server
 
 TOKEN = "a-token-of-the-operator-2718281828"
 EMAIL = "kanarienvogel@example.com"

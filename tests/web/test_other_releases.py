@@ -8,8 +8,8 @@ from typing import Any
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.contract.harness import Server
 from tests.kit.browsers.web_app import MakePages, check_accessibility
+from tests.kit.servers.process import Server
 from tests.web.page_helpers import BrowserUser, row, wait_for
 
 

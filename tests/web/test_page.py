@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import Route, expect
 
 from strongroom.client import Client
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server, on_a_file
 from tests.web.page_helpers import BLOCKED, expect_open, lock, row, sign_up, unlock, url_of, wait_for
 
 

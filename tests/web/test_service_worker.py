@@ -12,13 +12,13 @@ from pathlib import Path
 from playwright.sync_api import Page, expect
 
 from strongroom.web_release import SECURITY_HEADERS
-from tests.contract.harness import Server
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.kit.browsers.web_release import newer_release
 from tests.kit.clients.javascript import served
 from tests.kit.network.ports import free_port
 from tests.kit.people.credentials import unique_email
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 from tests.web.page_helpers import BrowserUser, choose
 

@@ -9,10 +9,10 @@ import pytest
 from playwright.sync_api import expect
 
 from strongroom.client import Client, Refusal
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import PHONE, MakePages, Pages, check_accessibility, screenshot
 from tests.kit.people import one_time_codes
 from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.process import Server, on_a_file
 from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,

@@ -11,12 +11,13 @@ from playwright.sync_api import Page, Route, expect
 
 from strongroom import create_server
 from strongroom.client import Client, Refusal
-from tests.conftest import SECRET, Clock
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
+from tests.kit.clock import Clock
 from tests.kit.network.raw_http import listening
 from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.process import Server, on_a_file
+from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,

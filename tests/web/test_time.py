@@ -10,10 +10,10 @@ from playwright.sync_api import APIResponse, Route, expect
 
 from strongroom.items import Login
 from strongroom.items.types import Field
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers import web_app
 from tests.kit.browsers.web_app import MakePages, Pages, check_accessibility, screenshot
 from tests.kit.people.credentials import PASSWORD
+from tests.kit.servers.process import Server, on_a_file
 from tests.web.page_helpers import BLOCKED, OFFLINE, BrowserUser, choose, edit, held, row, wait_for, wide
 
 # Waits until what a component does after it is drawn has been done.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import expect
 
-from tests.contract.harness import Server
 from tests.kit.browsers.web_app import Pages, check_accessibility, screenshot
+from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 from tests.web.page_helpers import account, button, device, enter, field, settings
 

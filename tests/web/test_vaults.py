@@ -8,8 +8,8 @@ from playwright.sync_api import Page, Route, expect
 
 from strongroom.items import Login
 from strongroom.items.types import Field
-from tests.contract.harness import on_a_file
 from tests.kit.browsers.web_app import Pages, check_accessibility, screenshot
+from tests.kit.servers.process import on_a_file
 from tests.web.page_helpers import BrowserUser, choose, held, lock, row, rows, settings, unlock, wait_for
 
 

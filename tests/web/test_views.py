@@ -9,8 +9,8 @@ from playwright.sync_api import Page, expect
 
 from strongroom.items import Card, Identity, Login, Note, OneTimeCode, SshKey
 from strongroom.items.types import Address, Field, File, FileContent, Item, PersonName
-from tests.contract.harness import Server, on_a_file
 from tests.kit.browsers.web_app import PHONE, MakePages, check_accessibility, screenshot
+from tests.kit.servers.process import Server, on_a_file
 from tests.web.page_helpers import BLOCKED, OFFLINE, BrowserUser, edit, expect_open, row, wait_for, wide
 
 NOTES = """# Where it is used

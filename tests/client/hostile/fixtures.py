@@ -8,8 +8,8 @@ import pytest
 
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
-from tests.contract.harness import Server
 from tests.kit.servers.fixtures import shared_in
+from tests.kit.servers.process import Server
 
 
 @pytest.fixture(scope=shared_in)

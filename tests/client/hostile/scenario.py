@@ -21,9 +21,9 @@ from strongroom.client.operations.device import Device
 from strongroom.client.operations.documents import Document
 from strongroom.client.operations.vaults import OpenVault
 from tests.client.hostile.lying_proxy import Liar, Lie, Talk
-from tests.contract.harness import Server
 from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
+from tests.kit.servers.process import Server
 
 CANARY = "KANARIENVOGEL"
 MALLORYS = "the password of Mallory"

@@ -17,8 +17,8 @@ import pytest
 from strongroom.client import Client, keep_both
 from strongroom.errors import VaultNotFound
 from tests.client.hostile.lying_proxy import Liar
-from tests.contract.harness import Server
 from tests.kit.people.credentials import unique_email
+from tests.kit.servers.process import Server
 
 PEOPLE = 3
 WANTED = 200

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from tests.contract.harness import SECRET, Server
 from tests.kit.programs import processes
 from tests.kit.programs.command_line import STRONGROOM, clean_environment
+from tests.kit.servers.process import Server
+from tests.kit.servers.secret import SECRET
 
 FRAME = 24 + 4096  # bytes of one frame of the write-ahead log: its header and a page
 

@@ -54,7 +54,7 @@ class Follow:
         self.body = b""
         self._app = app
         self._path, _, self._query = path.partition("?")
-        self._sent = [(b"host", b"house"), (b"authorization", b"Bearer " + bearer.encode())]
+        self._sent = [(b"host", b"server"), (b"authorization", b"Bearer " + bearer.encode())]
         self._sent += [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
         self._events: list[Event] = []
         self._parser = Parser()
@@ -157,10 +157,10 @@ class Follow:
 
 
 @asynccontextmanager
-async def following(house: Any, person: Any, path: str, **headers: str) -> AsyncIterator[Follow]:
+async def following(server: Any, person: Any, path: str, **headers: str) -> AsyncIterator[Follow]:
     """Follow as a person, from the first event on."""
     bearer = headers.pop("bearer", person.access)
-    async with Follow(house.app, path, bearer, **headers) as stream:
+    async with Follow(server.app, path, bearer, **headers) as stream:
         assert stream.status == 200, stream.body
         await stream.ready()
         yield stream

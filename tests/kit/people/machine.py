@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from strongroom.client import Client
-from tests.contract.harness import Server
+from tests.kit.servers.process import Server
 
 SECRETS = {
     "Database": "db-pw-Zk81/\"+ql'x",

@@ -6,25 +6,13 @@ from typing import Any
 
 import httpx2
 
-from tests.conftest import Person
+from tests.kit.network.responses import good
+from tests.kit.people.person import Person
 from tests.kit.people.soft_authenticator import ES256, SoftPasskey, unb64
 
 ORIGIN, RP_ID = "https://vault.example.com", "vault.example.com"
 PASSWORD = "correct horse"
 BY_PASSWORD = {"currentPassword": PASSWORD}
-
-
-def good(response: httpx2.Response, status: int = 200) -> Any:
-    """The body of a response with this status."""
-    assert response.status_code == status, response.text
-    return response.json()
-
-
-def refused(response: httpx2.Response, status: int, code: str) -> dict[str, Any]:
-    """The error of a response that is a refusal with this code."""
-    error: dict[str, Any] = response.json()["error"]
-    assert (response.status_code, error["code"]) == (status, code), response.text
-    return error
 
 
 async def creation_options(person: Person, proof: Any = BY_PASSWORD) -> dict[str, Any]:

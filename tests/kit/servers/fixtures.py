@@ -8,10 +8,10 @@ from typing import Literal
 
 import pytest
 
-from tests.contract.harness import Server
 from tests.kit.network.ports import free_port
 from tests.kit.samples import LONG
 from tests.kit.servers.live_server import live_server
+from tests.kit.servers.process import Server
 
 
 def shared_in(fixture_name: str, config: pytest.Config) -> Literal["module", "session"]:  # noqa: ARG001

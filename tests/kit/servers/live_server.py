@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.contract.harness import Server
+from tests.kit.servers.process import Server
 
 
 @contextmanager

@@ -16,12 +16,13 @@ import httpx2
 from strongroom import create_server
 from strongroom.store.maintenance.copy import LEFT_OUT
 from strongroom.store.postgres.connection import connect
-from tests.conftest import SECRET, House
 from tests.kit.people import one_time_codes, passkeys
 from tests.kit.people.invitations import invite
 from tests.kit.programs import processes
+from tests.kit.servers.in_process import InProcessServer
 from tests.kit.servers.internals import database_of
 from tests.kit.servers.postgres import postgres
+from tests.kit.servers.secret import SECRET
 
 Rows = dict[str, list[tuple[Any, ...]]]
 ODD = "any\x00text \N{GRINNING FACE} \N{LATIN SMALL LETTER E WITH ACUTE}"
@@ -49,18 +50,18 @@ class Served:
     """A server on a database, for as long as the block lasts."""
 
     def __init__(self, where: str, clock: Callable[[], int], address: str = "127.0.0.1") -> None:
-        place: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
-        self._server = create_server(jwt_secret=SECRET, clock=clock, public_url=passkeys.ORIGIN, **place)
-        transport = httpx2.ASGITransport(app=self._server, client=(address, 5))
-        self._http = httpx2.AsyncClient(transport=transport, base_url="http://house")
+        location: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
+        self._app = create_server(jwt_secret=SECRET, clock=clock, public_url=passkeys.ORIGIN, **location)
+        transport = httpx2.ASGITransport(app=self._app, client=(address, 5))
+        self._http = httpx2.AsyncClient(transport=transport, base_url="http://server")
         self._clock: Any = clock
 
-    async def __aenter__(self) -> House:
-        return House(self._http, self._clock, self._server)
+    async def __aenter__(self) -> InProcessServer:
+        return InProcessServer(self._http, self._clock, self._app)
 
     async def __aexit__(self, *_: object) -> None:
         await self._http.aclose()
-        await self._server._context.close()
+        await self._app._context.close()
 
 
 class _Kept(NamedTuple):
@@ -93,16 +94,16 @@ async def live_in(where: str, clock: Callable[[], int]) -> Belongings:
 
 async def _use(where: str, clock: Callable[[], int]) -> Belongings:
     """Be a user: odd texts, tombstones, a large document, keys with scopes, a blob."""
-    async with Served(where, clock) as house:
-        person = await house.person()
-        other = await house.person()
+    async with Served(where, clock) as server:
+        person = await server.person()
+        other = await server.person()
         for version in (0, 1):
             keyring = {"keyring": "QUJD", "version": version, "kdf": {"odd": ODD}, "currentPassword": "correct horse"}
             assert (await person("PUT", "/auth/keyring", keyring)).status_code == 200
-        await house.login(person.email)
-        renewed = (await house.http.post("/auth/refresh", json={"refreshToken": person.refresh})).json()
+        await server.login(person.email)
+        renewed = (await server.http.post("/auth/refresh", json={"refreshToken": person.refresh})).json()
         person.access, person.refresh = renewed["accessToken"], renewed["refreshToken"]
-        assert (await house.login(person.email, "wrong horse")).status_code == 401
+        assert (await server.login(person.email, "wrong horse")).status_code == 401
         plain = await person.vault(name="pläin \N{GRINNING FACE}")
         blob = await person.vault(data=ODD, salt="c2FsdA==")
         await person.document(plain, data=LARGE)
@@ -121,10 +122,10 @@ async def _use(where: str, clock: Callable[[], int]) -> Belongings:
         begun = await other("POST", "/auth/second-factor/totp", proof)
         first = {"code": one_time_codes.code(begun.json()["secret"], clock())}
         assert (await other("POST", "/auth/second-factor/totp/confirm", first)).status_code == 201
-        assert (await house.login(other.email)).json()["error"]["code"] == "second_factor_required"
-        await passkeys.login_options(house.http)
-        await invite(database_of(house.server), "later@example.com")
-        moved = await house.person(invitation=await invite(database_of(house.server)))
+        assert (await server.login(other.email)).json()["error"]["code"] == "second_factor_required"
+        await passkeys.login_options(server.http)
+        await invite(database_of(server.app), "later@example.com")
+        moved = await server.person(invitation=await invite(database_of(server.app)))
         lines = {"content-type": "application/x-ndjson"}
         file = (await other("GET", "/auth/export")).content
         assert (await moved("POST", "/auth/import", content=file, headers=lines)).status_code == 200
@@ -231,3 +232,8 @@ def damage(path: Path) -> None:
     with path.open("rb+") as file:
         file.seek((page - 1) * size)
         file.write(b"\xa5" * size)
+
+
+def without_lineage(rows: Rows) -> Rows:
+    """These rows, less the one that every copy gives a value of its own."""
+    return {name: found for name, found in rows.items() if name != "lineage"}

@@ -15,11 +15,12 @@ from strongroom.model import Origin
 from strongroom.server import opening
 from strongroom.store.postgres.connection import hosts_and_database
 from strongroom.wire.requests import Register
-from tests.conftest import SECRET, Clock
+from tests.kit.clock import Clock
 from tests.kit.servers.internals import context_of, purge
 from tests.kit.servers.populated_database import alter
 from tests.kit.servers.postgres import postgres
 from tests.kit.servers.reply import Reply
+from tests.kit.servers.secret import SECRET
 from tests.security.asgi_request import ask
 
 HISTORY_VERSIONS, HISTORY_DAYS, TRASH_DAYS = 3, 4, 2
