@@ -11,6 +11,7 @@
 #                 PYTEST="tests/store" measures a part
 #   make mutation plants small faults in the sources, one at a time, and prints those that no test notices; after
 #                 make coverage. MUTATION="--guards --count 50 --seed 1"; --help names all options
+#   make npm      install the npm packages of js/, web/ and of a server of S3 into the project's own folders
 #   make unpack   unpack the programs of Debian that tests run (caddy, nginx, haproxy, PgBouncer, PostgreSQL 15, pgBackRest,
 #                 promtool, libfaketime, zsh, fish) into .venv/unpacked where they are not installed (needs apt)
 #   make js       the JavaScript client: install its packages into js/node_modules, check its types, bundle it into
@@ -45,7 +46,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # for what an operator does and for upgrades.
 IN_MEMORY = $(shell d=/dev/shm; test -w $$d && test $$(df -Pk $$d | awk 'END {print $$4}') -gt 4194304 && echo TMPDIR=$$d)
 
-.PHONY: help serve test quick test-setup npm-packages js web coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-js bench-profile bench-report bench-all check format generate lock build release clean
+.PHONY: help serve test quick test-setup npm js web coverage mutation soak unpack bench bench-setup bench-growth bench-streams bench-sync bench-client bench-js bench-profile bench-report bench-all check format generate lock build release clean
 
 help:
 	@sed -n 's/^#   \{0,1\}//p' Makefile
@@ -91,17 +92,17 @@ web: web/node_modules/.done
 	$(BIN)/python -m tools.node node web/build.js --check
 
 # Where npm packages cannot be had, the tests that need them are skipped, and with CI=true they fail.
-npm-packages: .venv/.dev
+npm: .venv/.dev
 	@for target in js/node_modules/.done web/node_modules/.done .venv/s3/.done; do \
 	  $(MAKE) --no-print-directory $$target || echo "No npm packages here: $$target cannot be made."; done
 
-test: .venv/.dev .venv/.compiled npm-packages
+test: .venv/.dev .venv/.compiled npm
 	$(IN_MEMORY) $(BIN)/python -m tests.run $(PYTEST)
 
 quick: .venv/.dev .venv/.compiled
 	$(IN_MEMORY) $(BIN)/python -m tests.run --quick $(PYTEST)
 
-test-setup: npm-packages unpack
+test-setup: npm unpack
 	$(BIN)/python -m tests.kit.requirements
 
 # Measuring takes two to three times as long as the tests alone; tests of time and memory may fail under it.

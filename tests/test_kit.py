@@ -72,7 +72,7 @@ def is_home(node: ast.AST) -> bool:
     """Whether it is a fixture home."""
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
-    fixtures = [text for text in map(ast.unparse, node.decorator_list) if "fixture" in text]
+    fixtures = [text for text in map(ast.unparse, node.decorator_list) if text.startswith("pytest.fixture")]
     return bool(fixtures) and (node.name == "home" or any("name='home'" in text for text in fixtures))
 
 
