@@ -130,7 +130,9 @@ test("a keyring that lacks something is not sent", async () => {
   const losses: ((body: Body) => Partial<Body>)[] = [
     () => ({ vaults: [] }),
     ({ vaults }) => ({ vaults: vaults.map((vault) => ({ ...vault, name: "person" })) }),
-    ({ vaults }) => ({ vaults: vaults.map(({ uid, name, sealed, keys }) => ({ uid, name, sealed, keys, made: true })) }),
+    ({ vaults }) => ({
+      vaults: vaults.map(({ uid, name, sealed, keys }) => ({ uid, name, sealed, keys, made: true })),
+    }),
     () => ({ slots: [] }),
   ];
   for (const lost of losses) {

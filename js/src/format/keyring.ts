@@ -34,7 +34,16 @@ import {
   toUrl,
 } from "./encoding.js";
 import {
-  type Body, decodeBody, encodeBody, type Head, isSame, MOST_GONE, MOST_PAST, SLOTS, UNREADABLE, type Vault,
+  type Body,
+  decodeBody,
+  encodeBody,
+  type Head,
+  isSame,
+  MOST_GONE,
+  MOST_PAST,
+  SLOTS,
+  UNREADABLE,
+  type Vault,
 } from "./keyringBody.js";
 import { ACCOUNT, deriveKey, type Generation, vaultKeys, type VaultKeys } from "./keys.js";
 import { pad, unpad } from "./padding.js";
@@ -268,7 +277,12 @@ export class Keyring implements State {
       this.previous,
       slots,
     );
-    const box = await sealBox(await keyringKey(this.#key), random(KEY), pad(encodeBody(this.#body)), items("keyring", head));
+    const box = await sealBox(
+      await keyringKey(this.#key),
+      random(KEY),
+      pad(encodeBody(this.#body)),
+      items("keyring", head),
+    );
     const sealed = toBase64(join(head, box));
     if (sealed.length > MOST)
       throw new Invalid({ name: "does not fit: the directory of vaults is full; use fewer vaults or shorter names" });

@@ -142,8 +142,11 @@ type Tree = Record<string, unknown>;
 /** Whether two values have the same members, where one that is undefined is none. */
 export const isSame = (one: unknown, other: unknown): boolean =>
   one === other ||
-  (Object(one) === one && Object(other) === other &&
-    Object.keys({ ...(one as Tree), ...(other as Tree) }).every((name) => isSame((one as Tree)[name], (other as Tree)[name])));
+  (Object(one) === one &&
+    Object(other) === other &&
+    Object.keys({ ...(one as Tree), ...(other as Tree) }).every((name) =>
+      isSame((one as Tree)[name], (other as Tree)[name]),
+    ));
 
 /** A body, checked against the head of its keyring; whatever is wrong with it is one refusal. */
 export function decodeBody(content: Content, head: Head): Body {
