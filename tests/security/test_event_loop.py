@@ -90,7 +90,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str]
             server.abandon()
 
 
-@pytest.fixture
+@pytest.fixture(params=ENGINES)
 def server(watched: Callable[[str], Watched], request: pytest.FixtureRequest) -> Watched:
     """The watched server on the engine of the test."""
     return watched(request.param)
