@@ -57,12 +57,25 @@ const questions: Record<string, (given: never) => unknown> = {
     return found;
   },
   usage: async (given: { files: GivenFile[]; out: string }) => {
-    const start = process.cpuUsage();
-    await readFiles(given);
+    const seconds = await processorTime(() => readFiles(given));
     const peak = /VmHWM:\s+(\d+)/.exec(readFileSync("/proc/self/status", "utf-8"))?.[1]; // KB
-    return { peak: Number(peak), seconds: process.cpuUsage(start).user / 1e6 };
+    return { peak: Number(peak), seconds, reference: await referenceTime() };
   },
 };
+
+/** The seconds of the processor that this process spends on some work. */
+async function processorTime(work: () => unknown): Promise<number> {
+  const start = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / 1e6;
+}
+
+/** The seconds of the processor in which 4 MiB of numbers are read as JSON: with them, other times are compared. */
+async function referenceTime(): Promise<number> {
+  const numbers = `[${"1,".repeat(2 << 20)}1]`;
+  return processorTime(() => void JSON.parse(numbers));
+}
 
 /** What an import of each file would do. */
 async function plans(given: { format: ReadFormat; path: string; present: [string, unknown][] }[]): Promise<unknown[]> {
@@ -76,38 +89,44 @@ async function plans(given: { format: ReadFormat; path: string; present: [string
   return found;
 }
 
-/** How long a large file takes, and whether others have their turn meanwhile. */
-async function manyItems({ format, path }: { format: ReadFormat; path: string }): Promise<unknown> {
+/** How long a large file takes, and one of half its size, and whether others have their turn meanwhile. */
+async function manyItems({ format, path, half }: { format: ReadFormat; path: string; half: string }): Promise<unknown> {
   let [turns, last] = [0, 0];
   let timer: ReturnType<typeof setInterval> | undefined;
-  const start = process.cpuUsage();
-  const plan = await makePlan(readItems(format, readFileSync(path)), [], (count) => {
-    timer ??= setInterval(() => (turns += 1), 1);
-    last = count;
-  });
+  const planOf = (file: Uint8Array): Promise<Awaited<ReturnType<typeof makePlan>>> =>
+    makePlan(readItems(format, file), [], (count) => {
+      timer ??= setInterval(() => (turns += 1), 1);
+      last = count;
+    });
+  const smaller = readFileSync(half);
+  await planOf(smaller); // by now the code is compiled
+  const halfSeconds = await processorTime(() => planOf(smaller));
+  clearInterval(timer);
+  [turns, timer] = [0, undefined];
+  let plan: Awaited<ReturnType<typeof makePlan>> | undefined;
+  const seconds = await processorTime(async () => (plan = await planOf(readFileSync(path))));
   clearInterval(timer);
   return {
-    new: plan.new.length,
-    problems: plan.problems.length,
+    new: plan?.new.length,
+    problems: plan?.problems.length,
     last,
     turns,
-    seconds: process.cpuUsage(start).user / 1e6,
+    seconds,
+    halfSeconds,
+    reference: await referenceTime(),
   };
 }
 
-/** The seconds of the processor that a small and a large file take, in and out again: the least of some runs. */
+/** The seconds of the processor for a small and a large file, in and out again, the least of some runs; the reference. */
 async function workFor(format: ReadFormat, [small, large]: readonly Uint8Array[]): Promise<number[]> {
   const least = async (file: Uint8Array = new Uint8Array(0), rounds = 1): Promise<number> => {
     let found = Infinity;
     for (let round = 0; round < rounds; round += 1) {
-      const start = process.cpuUsage();
-      await inAndOut(format, file);
-      const { user, system } = process.cpuUsage(start);
-      found = Math.min(found, (user + system) / 1e6);
+      found = Math.min(found, await processorTime(() => inAndOut(format, file)));
     }
     return found;
   };
-  return [await least(small, 4), await least(large)];
+  return [await least(small, 4), await least(large), await referenceTime()];
 }
 
 async function inAndOut(format: ReadFormat, file: Uint8Array): Promise<void> {

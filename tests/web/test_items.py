@@ -125,7 +125,7 @@ def test_an_item_is_made_and_changed(person: BrowserUser, pages: Pages) -> None:
     choose(page, "Kept")
     expect(page.get_by_text("This version does not know, and keeps: unknown.")).to_be_visible()
     page.get_by_role("button", name="Edit").click()
-    page.get_by_label("Username").fill("grace")
+    page.get_by_label("Username", exact=True).fill("grace")
     page.get_by_role("button", name="Save", exact=True).click()
     collection = person.client.vault("Personal").collection("items")
     wait_for(lambda: collection.get(kept.uid).version == 2)
@@ -316,7 +316,7 @@ def test_what_does_not_fit_is_shown_and_not_changed(person: BrowserUser, pages: 
     assert collection.get(bad.uid).version == 1
     choose(page, "New kind")
     page.get_by_role("button", name="Edit").click()
-    page.get_by_label("Notes").fill("changed")
+    page.get_by_label("Notes", exact=True).fill("changed")
     page.get_by_role("button", name="Save", exact=True).click()
     wait_for(lambda: person.items.find("New kind").version == 2)
     assert person.items.find("New kind").value.to_stored() == {
@@ -366,7 +366,7 @@ def test_a_phone(person: BrowserUser, phone_pages: Pages) -> None:
     expect(page.get_by_role("listbox")).to_be_hidden()
     check_accessibility(page)
     page.get_by_role("button", name="Edit").click()
-    page.get_by_label("City").fill("Paris")
+    page.get_by_label("City", exact=True).fill("Paris")
     assert wide(page) == []
     check_accessibility(page)
     screenshot(page, "phone-editor")
