@@ -16,7 +16,7 @@ from tests.kit.clients.pair import Pair
 from tests.kit.clients.typescript import TypeScriptClientFactory
 from tests.kit.clients.typescript_devices import MixedCrew, shared_nodes
 from tests.kit.network.proxy import Proxy
-from tests.kit.servers.fixtures import named_server, other_server, own_server, shared_in  # noqa: F401
+from tests.kit.servers.fixtures import named_server, other_server, own_server  # noqa: F401
 from tests.kit.servers.live_server import live_server
 from tests.kit.servers.postgres import postgres
 from tests.kit.servers.process import Server
@@ -49,9 +49,9 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("devices", [*engines, *MIXED] if both_languages else engines, indirect=True)
 
 
-@pytest.fixture(scope=shared_in)
+@pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A real server process that tests share."""
+    """A real server process that the tests of a module share: wrong passwords of all would add up to its limit."""
     with live_server(tmp_path_factory.mktemp("server")) as running:
         yield running
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ from tests.kit.network.unreliable_network import world_of
 from tests.kit.people.authenticator_app import AuthenticatorApp
 from tests.kit.people.credentials import PASSWORD, unique_email
 from tests.kit.people.one_time_codes import code, wrong_code
+from tests.kit.servers.live_server import live_server
+from tests.kit.servers.process import Server
 
 NEW = "another horse, another staple"
 
@@ -54,6 +56,13 @@ class Owner:
         client = self.clients.client()
         client.login(self.email, password, code=self.ask)
         return client
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Server]:
+    """One for each test: the wrong codes of all would add up to the limit of an address."""
+    with live_server(tmp_path / "server") as running:
+        yield running
 
 
 @pytest.fixture

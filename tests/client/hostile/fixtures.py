@@ -8,11 +8,10 @@ import pytest
 
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.scenario import People
-from tests.kit.servers.fixtures import shared_in
 from tests.kit.servers.process import Server
 
 
-@pytest.fixture(scope=shared_in)
+@pytest.fixture(scope="module")
 def people(server: Server) -> Iterator[People]:
     """Two accounts that all attacks share."""
     made = People(server)

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
 
 import pytest
 
 from tests.kit.network.ports import free_port
-from tests.kit.samples import LONG
 from tests.kit.servers.live_server import live_server
 from tests.kit.servers.process import Server
-
-
-def shared_in(fixture_name: str, config: pytest.Config) -> Literal["module", "session"]:  # noqa: ARG001
-    """A soak runs all tests in one process: wrong passwords of all would add up to the limit of one server."""
-    return "module" if LONG else "session"
 
 
 @pytest.fixture
