@@ -10,17 +10,19 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 from tests.kit import report, requirements
 
 PARALLEL: Final = os.environ.get("PARALLEL", "6")  # three times the cores that it aims at: many tests wait
+# What the last run ran, test by test.
+RECORDS: Final = Path(os.environ.get("TEST_RECORDS", f"{sys.prefix}/test-records"))
 NONE_CHOSEN: Final = 5  # the exit code of pytest where no test is of the requested kind
 
 
 def run(path: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
     """A run of pytest: its exit code, and the record of what it ran."""
+    path.unlink(missing_ok=True)
     command = [sys.executable, "-m", "pytest", *arguments]
     code = subprocess.run(command, env={**os.environ, report.VARIABLE: str(path)}, check=False).returncode
     nothing: dict[str, Any] = {"run": [], "failed": [], "left_out": {}, "rows": []}
@@ -39,9 +41,9 @@ def main(arguments: list[str]) -> int:
         return 1
     parallel = ["-m", "not alone", "--numprocesses", PARALLEL, "--dist", "worksteal", "--durations", "20"]
     alone = ["-m", "alone", "--durations", "5"]
-    with TemporaryDirectory() as folder:
-        first = run(Path(folder, "parallel"), *parallel, *arguments)
-        second = run(Path(folder, "alone"), *alone, *(arguments or files_with_lone_tests()))
+    RECORDS.mkdir(parents=True, exist_ok=True)
+    first = run(RECORDS / "parallel.json", *parallel, *arguments)
+    second = run(RECORDS / "alone.json", *alone, *(arguments or files_with_lone_tests()))
     print(report.last_lines([first[1], second[1]]))  # noqa: T201
     codes = [code for code, _ in (first, second) if code != NONE_CHOSEN]
     return max(codes, default=NONE_CHOSEN)

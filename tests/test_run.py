@@ -73,18 +73,23 @@ def test_the_last_lines_say_what_ran_and_what_was_left_out() -> None:
     ]
 
 
-def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(records: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """`python -m tests.run`, as `make test` calls it."""
     given = {name: value for name, value in os.environ.items() if name != "CI" and "XDIST" not in name}
     command = [sys.executable, "-m", "tests.run", "-p", "no:cacheprovider", *arguments]
     return subprocess.run(
-        command, cwd=ROOT, env={**given, "PARALLEL": "1", **environment}, capture_output=True, text=True, check=False
+        command,
+        cwd=ROOT,
+        env={**given, "PARALLEL": "1", "TEST_RECORDS": str(records), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
-def test_a_run_ends_with_the_count() -> None:
+def test_a_run_ends_with_the_count(tmp_path: Path) -> None:
     """A file of tests, of which none is left out."""
-    done = run("tests/test_identifiers.py")
+    done = run(tmp_path, "tests/test_identifiers.py")
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1] == "9 of 9 tests, 0 of 0 table rows run"
 
@@ -92,12 +97,12 @@ def test_a_run_ends_with_the_count() -> None:
 def test_what_is_missing_is_a_skip_here_and_a_failure_in_ci(tmp_path: Path) -> None:
     """On a machine without programs: the reason is in the last lines, or nothing is run and everything is named."""
     words = ("tests/programs/test_units.py", "tests/test_identifiers.py")
-    done = run(*words, PATH=str(tmp_path))
+    done = run(tmp_path, *words, PATH=str(tmp_path))
     assert done.returncode == 0, done.stdout
     assert done.stdout.splitlines()[-1] == (
         "left out: 1, systemd-analyze is not installed. Debian's package is systemd."
     )
-    done = run(*words, PATH=str(tmp_path), CI="true")
+    done = run(tmp_path, *words, PATH=str(tmp_path), CI="true")
     assert done.returncode == 1
     assert "systemd-analyze is not installed. Debian's package is systemd." in done.stdout
     assert "chromium is not installed. Debian's package is chromium." in done.stdout

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.kit.requirements import skip_or_fail
 from tools import node
 from tools.check_typescript import checks
 
@@ -48,7 +49,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copy(ROOT / "biome.jsonc", root)
     for name in ("js", "web"):
         if not (ROOT / name / "node_modules/.done").exists():
-            pytest.skip(f"The packages of {name}/ are not installed; make {name} does it")
+            skip_or_fail(f"The packages of {name}/ are not installed. `make {name}` installs them.")
         (root / name / "node_modules").symlink_to((ROOT / name / "node_modules").resolve())
     return root
 

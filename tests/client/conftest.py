@@ -33,6 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "both_languages: of `clients`, TypeScript ones too; of `devices`, one in each language too"
     )
+    config.addinivalue_line("markers", "awaiting_only: of `clients`, no blocking ones")
     config.addinivalue_line("markers", "both_engines: of `devices`, two with a server on PostgreSQL too")
 
 
@@ -43,7 +44,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     assert not both_languages or {"clients", "named_clients", "devices"} & {*metafunc.fixturenames}, "nothing to vary"
     for fixture in ("clients", "named_clients"):
         if fixture in metafunc.fixturenames:
-            metafunc.parametrize(fixture, [*PYTHON, TYPESCRIPT] if both_languages else PYTHON, indirect=True)
+            kinds = PYTHON[1:] if "awaiting_only" in marked else PYTHON
+            metafunc.parametrize(fixture, [*kinds, TYPESCRIPT] if both_languages else kinds, indirect=True)
     if "devices" in metafunc.fixturenames and marked & {"both_languages", "both_engines"}:
         engines = [ON_SQLITE, ON_POSTGRES] if "both_engines" in marked else [ON_SQLITE]
         metafunc.parametrize("devices", [*engines, *MIXED] if both_languages else engines, indirect=True)

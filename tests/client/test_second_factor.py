@@ -168,10 +168,9 @@ def test_a_function_is_asked_again_and_told_why(owner: Owner) -> None:
         owner.clients.client().login(owner.email, PASSWORD, code=123456)
 
 
+@pytest.mark.awaiting_only
 def test_a_coroutine_function_may_be_asked(clients: ClientFactory) -> None:
     """By the asynchronous client, on its event loop."""
-    if clients.kind != "awaiting":
-        pytest.skip("the blocking client calls functions")
     owner = Owner(clients)
 
     async def ask(_refusal: Refusal) -> str:

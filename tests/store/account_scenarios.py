@@ -63,8 +63,6 @@ async def what_another_node_commits_during_the_statement_is_not_overlooked(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After its snapshot, and before its lock: the account is left out, and its create refused for the right reason."""
-    if "://" not in where:
-        pytest.skip("there is one writer")
     read = "SELECT account.*, ledgers.clock"
     slow = combined_accounts._CREATE.postgres.replace(read, f"{read}, pg_sleep(CASE user_id WHEN 'u4' THEN 1 END)")
     async with nodes(where, clock) as (one, two):

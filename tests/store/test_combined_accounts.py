@@ -67,12 +67,11 @@ async def test_a_refusal_touches_no_other_account(
     await account_scenarios.a_refusal_touches_no_other_account(where, clock, refused, why)
 
 
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
 @pytest.mark.parametrize("table", ["ledgers", "keyrings"])
 @async_test
 async def test_nobody_waits_for_an_account_that_is_locked(where: str, clock: Clock, table: str) -> None:
     """Another node holds the lock of one account: the others are stored meanwhile, and that one afterwards."""
-    if "://" not in where:
-        pytest.skip("there is one writer")
     async with nodes(where, clock) as (node, _):
         for owner in OWNERS:
             await node.db.write(store.keyrings.insert, owner, "keyring", 5)
@@ -123,6 +122,7 @@ async def test_a_uid_is_never_a_vaults_and_a_documents(where: str, clock: Clock)
                 assert Counter(isinstance(outcome, Refusal) for outcome in pair) == {True: 1, False: 1}, pair
 
 
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
 @async_test
 async def test_what_another_node_commits_during_the_statement_is_not_overlooked(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
@@ -147,13 +147,12 @@ async def test_a_lost_connection_is_no_lost_write(where: str, clock: Clock, monk
         await require_booked(where, {owner: {"x"} for owner in OWNERS})
 
 
+@pytest.mark.parametrize("where", ["postgres"], indirect=True)
 @async_test
 async def test_a_statement_that_fails_is_counted_and_each_account_written(
     where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The operator learns of it, once; no caller does."""
-    if "://" not in where:
-        pytest.skip("there is no such statement")
     monkeypatch.setattr(combined_accounts._CREATE, "postgres", combined_accounts._CREATE.postgres + ", nothing")
     async with nodes(where, clock) as (node, _):
         told: list[str] = []

@@ -186,11 +186,10 @@ async def test_a_session_that_has_ended_writes_nothing(where: str, clock: Clock)
     await combined_scenarios.a_session_that_has_ended_writes_nothing(where, clock)
 
 
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
 @async_test
 async def test_what_is_undone_is_undone_whole(where: str, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows that were written before the fault do not stay, of one write or of many; each is then run by itself."""
-    if "://" in where:
-        pytest.skip("it is one statement there")
     fails = "UPDATE ledgers SET clock = NULL WHERE user_id = ?1 AND ?2 + ?3 + ?4 > 0"
     monkeypatch.setattr(on_sqlite, "_BOOK", fails)
     async with nodes(where, clock, "v") as (node, _):
