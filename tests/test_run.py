@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -126,3 +128,21 @@ def test_a_test_that_hangs_fails_and_shows_where(tmp_path: Path) -> None:
 def test_every_test_has_a_limit(pytestconfig: pytest.Config) -> None:
     """Unless a run was given another one."""
     assert float(pytestconfig.getini("timeout")) > 0
+
+
+def sampled() -> set[str]:
+    """The names of the tables that some test samples."""
+    calls = (
+        node
+        for path in (ROOT / "tests").rglob("*.py")
+        if path != Path(__file__)
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"some", "chosen"}
+    )
+    return {call.args[0].value for call in calls if isinstance(call.args[0], ast.Constant)}
+
+
+def test_the_page_lists_every_sample() -> None:
+    """Each table of docs/samples.md is sampled by a test, and each that is sampled is there."""
+    page = (ROOT / "docs/samples.md").read_text("utf-8")
+    assert set(re.findall(r"^\| ([^|]+) \| `tests/", page, re.MULTILINE)) == sampled()

@@ -1,0 +1,17 @@
+"""The examples of docs/write-a-test.md are tests of this suite, to the letter."""
+
+from __future__ import annotations
+
+import re
+
+from tests.kit.project import ROOT
+
+EXAMPLE = re.compile(r"^`(tests/\w+/test_example\.py)`:\n\n```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def test_the_page_shows_every_example() -> None:
+    """One of each kind; each is run where it stands."""
+    shown = dict(EXAMPLE.findall((ROOT / "docs/write-a-test.md").read_text("utf-8")))
+    files = {str(path.relative_to(ROOT)): path.read_text("utf-8") for path in ROOT.glob("tests/*/test_example.py")}
+    assert len(files) == 6
+    assert shown == files
