@@ -9,7 +9,7 @@ from tests.kit.network.responses import Json, good, refused
 from tests.kit.people.api_user import ApiUser, at_once
 from tests.kit.rows import each_row
 
-from .checks import BLOB, VAULT_FIELDS, refused_fields, refused_stale
+from .checks import BLOB, VAULT_FIELDS, refused_stale
 
 NEXT: Json = {"data": "sealed anew", "salt": "bmV3"}
 
@@ -100,14 +100,6 @@ def test_retry(keeper: ApiUser) -> None:
     assert put(keeper, vault, **NEXT, version=1).status_code == 409
 
 
-@pytest.mark.parametrize("field", ["data", "salt"])
-def test_half_a_blob(keeper: ApiUser, field: str) -> None:
-    """Data without salt, or salt without data, is refused."""
-    half = {field: BLOB[field]}
-    refused(keeper.http.post("/vault", json={"name": "half", **half}), 400, "validation_error")
-    refused(put(keeper, keeper.vault(**BLOB), **half), 400, "validation_error")
-
-
 def test_delete(keeper: ApiUser) -> None:
     """A deleted blob is gone."""
     vault = keeper.vault(**BLOB)
@@ -133,9 +125,3 @@ def test_last_writers_at_once(keeper: ApiUser) -> None:
     assert sorted(answer["version"] for answer in stored) == list(range(2, 12))
     assert len({answer["updatedAt"] for answer in stored}) == 10
     assert good(keeper.http.get(f"/vault/{vault['uid']}")) == max(stored, key=lambda answer: int(answer["version"]))
-
-
-def test_bad_blobs_are_named(keeper: ApiUser) -> None:
-    """Both halves of a bad blob are named at once."""
-    answer = keeper.http.post("/vault", json={"name": "bad", "data": "", "salt": "no base64!"})
-    refused_fields(answer, "data", "salt")

@@ -7,9 +7,8 @@ import pytest
 
 from tests.kit.network.responses import Json, good, refused
 from tests.kit.people.api_user import ApiUser, at_once
-from tests.kit.rows import each_row
 
-from .checks import refused_fields, refused_stale
+from .checks import refused_stale
 
 
 @pytest.fixture(params=["both", "document"])
@@ -45,11 +44,6 @@ def test_rename_keeps_the_documents(keeper: ApiUser) -> None:
     assert keeper.read(vault, document) == document
 
 
-def test_rename_needs_a_version(keeper: ApiUser) -> None:
-    """A rename says which version it saw."""
-    refused_fields(rename(keeper, keeper.vault(), name="new"), "version")
-
-
 def test_stale_rename(keeper: ApiUser) -> None:
     """A rename at an old version is a conflict that tells the stored one."""
     vault = keeper.vault()
@@ -70,17 +64,6 @@ def test_old_name_is_free(keeper: ApiUser) -> None:
     vault = keeper.vault()
     good(rename(keeper, vault, name=str(uuid.uuid4()), version=1))
     assert keeper.vault(name=vault["name"])["uid"] != vault["uid"]
-
-
-@each_row("version", ["1", 1.5, True, None, [1]], ids=str)
-def test_version_is_an_integer(keeper: ApiUser, version: object) -> None:
-    """A version of the wrong type is no version."""
-    refused_fields(rename(keeper, keeper.vault(), name="new", version=version), "version")
-
-
-def test_empty_change(keeper: ApiUser) -> None:
-    """A change that changes nothing is refused."""
-    refused(rename(keeper, keeper.vault()), 400, "validation_error")
 
 
 def test_renames_at_once(ann: ApiUser) -> None:

@@ -2,41 +2,10 @@
 
 import uuid
 
-from tests.kit.network.responses import good, made, refused
+from tests.kit.network.responses import good, made
 from tests.kit.people.api_user import ApiUser
-from tests.kit.rows import each_row
-from tests.kit.servers.process import Server
 
-from .checks import BLOB, UNKNOWN, VAULT_FIELDS, refused_fields
-
-VARIANT_A_ONLY = [
-    ("GET", "/vaults/{}/documents"),
-    ("POST", "/vaults/{}/documents"),
-    ("GET", "/vault/{}/documents"),
-    ("POST", "/vault/{}/documents"),
-    ("GET", "/vaults/{}/documents/sync"),
-    ("GET", "/vaults/{}/documents/" + UNKNOWN),
-    ("PUT", "/vaults/{}/documents/" + UNKNOWN),
-    ("DELETE", "/vault/{}/documents/" + UNKNOWN),
-    ("GET", "/auth/api-keys"),
-    ("POST", "/auth/api-keys"),
-    ("DELETE", "/auth/api-keys/" + UNKNOWN),
-]
-
-
-@each_row(("method", "path"), VARIANT_A_ONLY, ids=lambda part: part)
-def test_blob_server_has_no_documents_and_no_keys(bill: ApiUser, blob: Server, method: str, path: str) -> None:
-    """On a server of Variant B these roads do not exist, with or without a token."""
-    path = path.format(bill.vault(**BLOB)["uid"])
-    refused(bill.http.request(method, path, json={}), 404)
-    refused(blob.connect().request(method, path, json={}), 404)
-
-
-def test_blob_server_wants_a_blob(bill: ApiUser) -> None:
-    """On a server of Variant B a vault without data and salt is refused."""
-    refused_fields(bill.http.post("/vault", json={"name": "bare"}), "data", "salt")
-    vault = bill.vault(**BLOB)
-    refused_fields(bill.http.put(f"/vault/{vault['uid']}", json={}), "data", "salt")
+from .checks import BLOB, VAULT_FIELDS, refused_fields
 
 
 def test_document_server_ignores_blobs(dora: ApiUser) -> None:

@@ -2,8 +2,6 @@
 
 from urllib.parse import quote
 
-import pytest
-
 from tests.kit.network.responses import good, refused
 from tests.kit.people.api_user import ApiUser
 from tests.kit.rows import each_row
@@ -58,18 +56,6 @@ def test_names_are_decoded_once(bob: ApiUser) -> None:
     uids = {name: bob.vault(name=name)["uid"] for name in ("a/b", "a%2Fb", "a%252Fb", "a b", "a+b", "a%20b")}
     for name, uid in uids.items():
         assert good(bob.http.get(f"/vault/by-name/{quote(name, safe='')}"))["uid"] == uid
-
-
-@pytest.mark.parametrize("name", ["unknown", "%00", "%FF", "%E2%28%A1", "x" * 2000, "%2F", "%"], ids=range(7))
-def test_unknown_name(newcomer: ApiUser, name: str) -> None:
-    """A name that no vault has, or could have, is not found."""
-    refused(newcomer.http.get(f"/vault/by-name/{name}"), 404)
-
-
-def test_no_name(newcomer: ApiUser) -> None:
-    """By no name at all nothing is found."""
-    refused(newcomer.http.get("/vault/by-name"), 404)
-    refused(newcomer.http.get("/vault/by-name/"), 404)
 
 
 def test_by_name_in_every_variant(resident: ApiUser) -> None:

@@ -7,7 +7,7 @@ from tests.kit.network.responses import good, made, refused
 from tests.kit.people.api_user import ApiUser, at_once
 from tests.kit.rows import each_row
 
-from .checks import BLOB, UNKNOWN, VAULT_FIELDS, is_uuid7, now, refused_fields, without_id
+from .checks import BLOB, UNKNOWN, VAULT_FIELDS, is_uuid7, now, without_id
 
 
 def test_create(resident: ApiUser) -> None:
@@ -27,11 +27,6 @@ def test_read(resident: ApiUser) -> None:
     assert good(resident.http.get(f"/vault/{vault['uid']}")) == vault
     assert good(resident.http.get(f"/vault/by-name/{vault['name']}")) == vault
     assert vault in good(resident.http.get("/vault"))["vaults"]
-
-
-def test_new_user_has_none(newcomer: ApiUser) -> None:
-    """Whoever has just registered has an empty list."""
-    assert good(newcomer.http.get("/vault")) == {"vaults": []}
 
 
 def test_delete(resident: ApiUser) -> None:
@@ -60,13 +55,6 @@ def test_delete_takes_the_documents_along(ann: ApiUser) -> None:
     ann.vault(name=vault["name"], uid=vault["uid"])
     assert good(ann.http.get(f"{docs(vault)}?since=0"))["documents"] == []
     ann.document(vault, uid=document["uid"])
-
-
-def test_name_is_taken_once(resident: ApiUser) -> None:
-    """A name belongs to one vault of its owner."""
-    vault = resident.vault(**BLOB)
-    answer = resident.http.post("/vault", json={"name": vault["name"], **BLOB})
-    refused(answer, 409, "vault_already_exists")
 
 
 def test_name_is_anybodys_else(resident: ApiUser) -> None:
@@ -122,11 +110,6 @@ def test_unknown_fields_are_ignored(resident: ApiUser) -> None:
     assert vault["version"] == 1
     assert vault["updatedAt"] > 1
     assert "color" not in vault
-
-
-def test_name_is_required(resident: ApiUser) -> None:
-    """A vault without a name is refused, and the field is named."""
-    refused_fields(resident.http.post("/vault", json=BLOB), "name")
 
 
 def test_vaults_at_once(newcomer: ApiUser) -> None:

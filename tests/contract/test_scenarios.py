@@ -1,0 +1,23 @@
+"""The contract as tables: each row is a request and its response, and a test on each engine."""
+
+import httpx2
+import pytest
+
+from tests.kit.servers.process import Server, fresh_address
+
+from . import scenarios_vaults
+from .scenarios import Scenario, each_of, play
+
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+@pytest.fixture
+def stranger_of_blob(blob: Server) -> httpx2.Client:
+    """A caller without any authority, on the server of Variant B."""
+    return blob.connect(address=fresh_address())
+
+
+@each_of(scenarios_vaults)
+def test_vaults(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+    """Vaults, as scenarios_vaults.py says."""
+    play(request, row, sender)
