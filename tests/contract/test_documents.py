@@ -6,7 +6,7 @@ from tests.kit.network.paths import docs
 from tests.kit.network.responses import Json, good, made, refused
 from tests.kit.people.api_user import ApiUser
 
-from .checks import DOCUMENT_FIELDS, UNKNOWN, is_uuid7, now, refused_fields, without_id
+from .checks import DOCUMENT_FIELDS, UNKNOWN, is_uuid7, now, without_id
 
 
 def test_create(ann: ApiUser, vault: Json) -> None:
@@ -45,12 +45,6 @@ def test_put(ann: ApiUser, vault: Json) -> None:
     assert changed == document | moved
     assert changed["updatedAt"] > document["updatedAt"]
     assert ann.read(vault, document) == changed
-
-
-def test_put_without_hmac(ann: ApiUser, vault: Json) -> None:
-    """An update without an integrity value forgets the old one, which does not cover the new data."""
-    document = ann.document(vault, hmac="old")
-    assert good(ann.put(vault, document))["hmac"] is None
 
 
 def test_put_ignores_what_it_does_not_know(ann: ApiUser, vault: Json) -> None:
@@ -95,15 +89,6 @@ def test_unknown_fields_are_ignored(ann: ApiUser, vault: Json) -> None:
     assert document["deletedAt"] is None
     assert document["vaultUid"] == vault["uid"]
     assert document["createdAt"] > 1
-
-
-def test_all_bad_fields_at_once(ann: ApiUser, vault: Json) -> None:
-    """A refusal names every bad field."""
-    refused_fields(ann.http.post(docs(vault), json={}), "collection", "data")
-    bad = {"collection": "", "data": "not base64!", "hmac": 7, "uid": "no uuid"}
-    refused_fields(ann.http.post(docs(vault), json=bad), "collection", "data", "hmac", "uid")
-    document = ann.document(vault)
-    refused_fields(ann.put(vault, document, data="", hmac=[], version="1"), "data", "hmac", "version")
 
 
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE"])

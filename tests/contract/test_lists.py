@@ -4,7 +4,7 @@ import httpx2
 import pytest
 
 from tests.kit.network.paths import docs
-from tests.kit.network.responses import Json, good, refused
+from tests.kit.network.responses import Json, good
 from tests.kit.people.api_user import ApiUser, at_once
 from tests.kit.rows import each_row
 from tests.kit.servers.process import Server
@@ -44,11 +44,6 @@ def listed(person: ApiUser, vault: Json, query: str = "") -> Json:
 def uids(body: Json) -> list[str]:
     """The uids of a list, in its order."""
     return [document["uid"] for document in body["documents"]]
-
-
-def test_empty(ann: ApiUser, vault: Json) -> None:
-    """A new vault lists nothing, and the next `since` is 0."""
-    assert listed(ann, vault) == {"documents": [], "hasMore": False, "next": 0}
 
 
 def test_without_since(writer: ApiUser, shelf: Json) -> None:
@@ -154,15 +149,6 @@ BAD = [
 def test_bad_parameter(ann: ApiUser, vault: Json, query: str, road: str) -> None:
     """A parameter that makes no sense is a 400 that names it."""
     refused_fields(ann.http.get(f"{docs(vault)}{road}?{query}"), query.partition("=")[0])
-
-
-TWICE = ["since=1&since=2", "since=1&since=1", "limit=1&limit=2", "collection=a&collection=b"]
-
-
-@pytest.mark.parametrize("query", [*TWICE, "includeDeleted=true&includeDeleted=true"])
-def test_parameter_given_twice(ann: ApiUser, vault: Json, query: str) -> None:
-    """A parameter given twice is a 400, even if it says the same."""
-    refused(ann.http.get(f"{docs(vault)}?{query}"), 400, "validation_error")
 
 
 @pytest.mark.parametrize("number", [2**53 + 1, 2**63 - 1, 2**63, 2**64, 10**30], ids=str)

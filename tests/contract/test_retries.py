@@ -9,7 +9,7 @@ from tests.kit.network.paths import docs
 from tests.kit.network.responses import Json, good, made, refused
 from tests.kit.people.api_user import ApiUser, at_once
 
-from .checks import BLOB, refused_fields
+from .checks import BLOB
 
 
 @pytest.fixture
@@ -80,14 +80,6 @@ def test_vault_uid_of_another_account(resident: ApiUser, uid: str) -> None:
     assert good(other.http.get(f"/vault/{uid}")) == theirs
     good(other.http.delete(f"/vault/{uid}"))
     assert good(resident.http.get(f"/vault/{uid}")) == vault
-
-
-@pytest.mark.parametrize("odd", ["not-a-uuid", "", 7, [], "../../etc"], ids=str)
-def test_uid_is_a_uuid(ann: ApiUser, vault: Json, odd: object) -> None:
-    """A uid that is none is a bad field."""
-    refused_fields(ann.http.post("/vault", json={"name": "x", "uid": odd}), "uid")
-    answer = ann.http.post(docs(vault), json={"collection": "a", "data": "QQ", "uid": odd})
-    refused_fields(answer, "uid")
 
 
 def test_document_retry(ann: ApiUser, vault: Json, body: Json) -> None:

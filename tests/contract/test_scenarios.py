@@ -5,7 +5,7 @@ import pytest
 
 from tests.kit.servers.process import Server, fresh_address
 
-from . import scenarios_vaults
+from . import scenarios_documents, scenarios_vaults
 from .scenarios import Scenario, each_of, play
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -20,4 +20,10 @@ def stranger_of_blob(blob: Server) -> httpx2.Client:
 @each_of(scenarios_vaults)
 def test_vaults(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
     """Vaults, as scenarios_vaults.py says."""
+    play(request, row, sender)
+
+
+@each_of(scenarios_documents)
+def test_documents(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+    """Documents, as scenarios_documents.py says."""
     play(request, row, sender)

@@ -35,12 +35,6 @@ def test_sync_without_since(ann: ApiUser, vault: Json) -> None:
     assert body["syncedAt"] == body["next"] == tombstone["updatedAt"]
 
 
-def test_sync_of_nothing(ann: ApiUser, vault: Json) -> None:
-    """With nothing new, `syncedAt` is the `since` that was given."""
-    assert good(ann.http.get(f"{docs(vault)}/sync"))["syncedAt"] == 0
-    assert good(ann.http.get(f"{docs(vault)}/sync?since=77"))["syncedAt"] == 77
-
-
 def test_sync_include_deleted(ann: ApiUser, vault: Json) -> None:
     """`includeDeleted` holds here too."""
     ann.delete(vault, ann.document(vault))
