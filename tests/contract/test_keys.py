@@ -7,11 +7,10 @@ import pytest
 from tests.kit.network.paths import docs
 from tests.kit.network.responses import Json, good, made, refused
 from tests.kit.people.api_user import ApiUser
-from tests.kit.rows import each_row
 from tests.kit.servers.process import fresh_address
 from tests.kit.waiting import until
 
-from .checks import UNKNOWN, is_uuid7, now, refused_fields
+from .checks import is_uuid7, now
 
 
 def listed(person: ApiUser, key: Json) -> Json | None:
@@ -74,29 +73,6 @@ def test_full_access(ann: ApiUser) -> None:
     good(http.delete(f"/vault/{vault['uid']}"))
 
 
-def test_keys_stay_with_their_owner(ann: ApiUser, bob: ApiUser) -> None:
-    """A key opens nothing of another user's."""
-    vault = bob.vault()
-    http = ann.with_key()
-    refused(http.get(f"/vault/{vault['uid']}"), 404, "vault_not_found")
-    refused(http.get(docs(vault)), 404, "vault_not_found")
-
-
-ONLY_USERS = [
-    ("GET", "/auth/api-keys"),
-    ("POST", "/auth/api-keys"),
-    ("DELETE", f"/auth/api-keys/{UNKNOWN}"),
-    ("POST", "/auth/logout"),
-]
-
-
-@pytest.mark.parametrize(("method", "path"), ONLY_USERS, ids=lambda part: part)
-def test_only_a_user_may(ann: ApiUser, method: str, path: str) -> None:
-    """A key makes no keys, sees no keys, revokes no keys and logs nobody out."""
-    http = ann.with_key()
-    refused(http.request(method, path, json={"name": "child"}), 403, "insufficient_scope")
-
-
 def test_key_does_not_revoke_itself(ann: ApiUser) -> None:
     """Not even itself can a key revoke."""
     key = ann.key()
@@ -156,12 +132,6 @@ def test_revoke(ann: ApiUser) -> None:
     refused(ann.http.delete(f"/auth/api-keys/{key['uid']}"), 404, "api_key_not_found")
 
 
-@pytest.mark.parametrize("uid", [UNKNOWN, "not-a-uuid", "%00"])
-def test_revoke_unknown(ann: ApiUser, uid: str) -> None:
-    """A key that does not exist is not revoked."""
-    refused(ann.http.delete(f"/auth/api-keys/{uid}"), 404, "api_key_not_found")
-
-
 def test_revoke_foreign(ann: ApiUser, bob: ApiUser) -> None:
     """Another user's key cannot be told from an unknown one, and stays good."""
     key = ann.key()
@@ -203,42 +173,8 @@ def test_cut_and_glued(ann: ApiUser) -> None:
         refused(http.get("/vault", headers={"Authorization": f"Bearer {wrong}"}), 401, "unauthorized")
 
 
-BAD: dict[str, Json] = {
-    "expiresAt in the past": {"expiresAt": 1_000_000},
-    "expiresAt in seconds": {"expiresAt": 1_900_000_000},
-    "expiresAt negative": {"expiresAt": -1},
-    "expiresAt text": {"expiresAt": "2099-01-01"},
-    "expiresAt fraction": {"expiresAt": 4102444800000.5},
-    "expiresAt true": {"expiresAt": True},
-    "permissions empty": {"permissions": []},
-    "permissions unknown": {"permissions": ["read", "admin"]},
-    "permissions text": {"permissions": "read"},
-    "permissions number": {"permissions": [1]},
-    "vaultUids empty": {"vaultUids": []},
-    "vaultUids text": {"vaultUids": UNKNOWN},
-    "vaultUids number": {"vaultUids": [7]},
-    "collections empty": {"collections": []},
-    "collections text": {"collections": "notes"},
-    "collections number": {"collections": [7]},
-    "collections blank": {"collections": [""]},
-    "collections control": {"collections": ["a\nb"]},
-    "collections long": {"collections": ["x" * 256]},
-}
-
-
-@each_row("scopes", BAD.values(), ids=BAD.keys())
-def test_bad_scope(ann: ApiUser, scopes: Json) -> None:
-    """A scope or expiry that makes no sense is a bad field."""
-    answer = ann.http.post("/auth/api-keys", json={"name": "bad"} | scopes)
-    fields = refused(answer, 400, "validation_error")["details"]["fields"]
-    assert any(field.startswith(next(iter(scopes))) for field in fields)
-
-
-def test_foreign_vault_in_scope(ann: ApiUser, bob: ApiUser) -> None:
-    """A key is not made for a vault that is not the owner's."""
-    for uid in (UNKNOWN, bob.vault()["uid"]):
-        answer = ann.http.post("/auth/api-keys", json={"name": "x", "vaultUids": [ann.vault()["uid"], uid]})
-        refused(answer, 404, "vault_not_found")
+def test_malformed_vault_in_scope(ann: ApiUser) -> None:
+    """A key is not made for a vault that cannot be."""
     answer = ann.http.post("/auth/api-keys", json={"name": "x", "vaultUids": ["malformed"]})
     assert answer.status_code in (400, 404)
 
@@ -247,10 +183,3 @@ def test_null_is_absent(ann: ApiUser) -> None:
     """A scope or expiry of null is no scope and no expiry."""
     http = ann.with_key(permissions=None, vaultUids=None, collections=None, expiresAt=None)
     made(http.post("/vault", json={"name": f"null {now()} {ann.id}"}))
-
-
-def test_name_is_required(ann: ApiUser) -> None:
-    """A key without a name is refused, and so are all bad fields at once."""
-    refused_fields(ann.http.post("/auth/api-keys", json={}), "name")
-    answer = ann.http.post("/auth/api-keys", json={"name": "", "permissions": [], "expiresAt": "x"})
-    refused_fields(answer, "name", "permissions", "expiresAt")

@@ -3,12 +3,25 @@
 import httpx2
 import pytest
 
+from tests.kit.people.api_user import ApiUser
 from tests.kit.servers.process import Server, fresh_address
 
-from . import scenarios_documents, scenarios_vaults
+from . import scenarios_documents, scenarios_keys, scenarios_vaults
 from .scenarios import Scenario, each_of, play
 
 pytestmark = pytest.mark.usefixtures("engine")
+
+
+@pytest.fixture(scope="module")
+def anns_key(ann: ApiUser) -> httpx2.Client:
+    """A key of Ann's without scopes."""
+    return ann.with_key()
+
+
+@pytest.fixture(scope="module")
+def anns_clerk(ann: ApiUser) -> httpx2.Client:
+    """A key of Ann's for a collection in which there is nothing."""
+    return ann.with_key(collections=["open"])
 
 
 @pytest.fixture
@@ -26,4 +39,10 @@ def test_vaults(request: pytest.FixtureRequest, row: Scenario, sender: str) -> N
 @each_of(scenarios_documents)
 def test_documents(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
     """Documents, as scenarios_documents.py says."""
+    play(request, row, sender)
+
+
+@each_of(scenarios_keys)
+def test_keys(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+    """API keys, as scenarios_keys.py says."""
     play(request, row, sender)

@@ -177,14 +177,6 @@ def test_etag_out_of_scope(owner: ApiUser, clerk: httpx2.Client, shelf: Shelf) -
     refused(clerk.get(path, headers=headers), 404, "document_not_found")
 
 
-@pytest.mark.parametrize("road", ["?collection=closed", "?since=0&collection=closed", "/sync?collection=closed"])
-def test_named_collection_out_of_scope(clerk: httpx2.Client, shelf: Shelf, road: str) -> None:
-    """To ask for a collection by a name outside the scope is a 403, whether it exists or not."""
-    vault, _, _ = shelf
-    refused(clerk.get(f"{docs(vault)}{road}"), 403, "insufficient_scope")
-    refused(clerk.get(f"{docs(vault)}{road}".replace("closed", "nowhere")), 403, "insufficient_scope")
-
-
 def test_create_out_of_scope(owner: ApiUser, clerk: httpx2.Client) -> None:
     """A key makes documents in its own collections only."""
     vault = owner.vault()
