@@ -1,7 +1,6 @@
 """Logging out ends one session, and all of it."""
 
 import httpx2
-import pytest
 
 from tests.kit.network.responses import good, refused
 from tests.kit.people.api_user import ApiUser, at_once
@@ -56,14 +55,6 @@ def test_logout_leaves_other_sessions_alone(newcomer: ApiUser, stranger: httpx2.
     assert other.http.get("/auth/me").status_code == 200
     good(stranger.post("/auth/refresh", json={"refreshToken": other.refresh}))
     assert key.get("/vault").status_code == 200
-
-
-@pytest.mark.parametrize("body", [None, {}, {"refreshToken": "whatever"}], ids=["none", "empty", "unknown"])
-def test_logout_needs_no_body(ann: ApiUser, body: object) -> None:
-    """A logout works without a body, and ignores what it does not know in one."""
-    session = ann.login().http
-    answer = session.post("/auth/logout") if body is None else session.post("/auth/logout", json=body)
-    assert good(answer) == {"success": True}
 
 
 def test_logout_in_every_variant(resident: ApiUser) -> None:

@@ -12,7 +12,7 @@ from tests.kit.network.responses import Json, good, refused
 from tests.kit.people.api_user import ApiUser, at_once
 from tests.kit.servers.process import Server, fresh_address
 
-from .checks import clean, refused_fields
+from .checks import clean
 from .jwt import claims
 
 
@@ -157,16 +157,6 @@ def test_late_reuse_ends_the_session(newcomer: ApiUser, stranger: httpx2.Client)
     dead(stranger, live["refreshToken"])
     refused(http.get("/auth/me"), 401, "unauthorized")
     assert other.http.get("/auth/me").status_code == 200
-
-
-@pytest.mark.parametrize(
-    "body",
-    [{}, {"refreshToken": None}, {"refreshToken": 7}, {"refreshToken": ["a"]}, {"refresh_token": "a.b.c"}],
-    ids=str,
-)
-def test_missing_token(stranger: httpx2.Client, body: Json) -> None:
-    """A body without a refresh token is told which field it lacks."""
-    refused_fields(stranger.post("/auth/refresh", json=body), "refreshToken")
 
 
 @pytest.mark.parametrize("token", ["", " ", "\0", "é", "x" * 10_000, "srk_x"], ids=range(6))

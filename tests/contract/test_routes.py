@@ -92,11 +92,6 @@ def test_head(ann: ApiUser, path: str) -> None:
     assert answer.content == b""
 
 
-def test_head_needs_a_token_too(stranger: httpx2.Client) -> None:
-    """HEAD is no way around the token."""
-    assert stranger.head("/vault").status_code == 401
-
-
 def test_every_answer_has_an_id(ann: ApiUser) -> None:
     """Every answer carries a request id, and no two answers carry the same."""
     answers = [ann.http.get(path) for path in ("/health", "/health", "/vault", f"/vault/{UNKNOWN}", "/nowhere")]

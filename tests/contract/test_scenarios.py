@@ -6,7 +6,7 @@ import pytest
 from tests.kit.people.api_user import ApiUser
 from tests.kit.servers.process import Server, fresh_address
 
-from . import scenarios_documents, scenarios_keys, scenarios_vaults
+from . import scenarios_accounts, scenarios_documents, scenarios_keys, scenarios_vaults
 from .scenarios import Scenario, each_of, play
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -22,6 +22,18 @@ def anns_key(ann: ApiUser) -> httpx2.Client:
 def anns_clerk(ann: ApiUser) -> httpx2.Client:
     """A key of Ann's for a collection in which there is nothing."""
     return ann.with_key(collections=["open"])
+
+
+@pytest.fixture
+def anns_second_session(ann: ApiUser) -> httpx2.Client:
+    """Another session of Ann's, for her to end."""
+    return ann.login().http
+
+
+@pytest.fixture
+def stranger_of_document(document: Server) -> httpx2.Client:
+    """A caller without any authority, on the server of Variant A."""
+    return document.connect(address=fresh_address())
 
 
 @pytest.fixture
@@ -45,4 +57,10 @@ def test_documents(request: pytest.FixtureRequest, row: Scenario, sender: str) -
 @each_of(scenarios_keys)
 def test_keys(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
     """API keys, as scenarios_keys.py says."""
+    play(request, row, sender)
+
+
+@each_of(scenarios_accounts)
+def test_accounts(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+    """Accounts and sessions, as scenarios_accounts.py says."""
     play(request, row, sender)

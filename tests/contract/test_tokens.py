@@ -99,29 +99,8 @@ def test_refresh_token_expires(brief: Server) -> None:
     refused(answer(), 401, "invalid_refresh_token")
 
 
-def test_kinds_are_not_confused(ann: ApiUser, both: Server) -> None:
-    """A refresh token opens no door, and neither an access token nor an API key is refreshed."""
-    refused(both.connect(ann.refresh, fresh_address()).get("/auth/me"), 401, "unauthorized")
-    http = both.connect(address=fresh_address())
-    for token in (ann.access, ann.key()["key"]):
-        refused(http.post("/auth/refresh", json={"refreshToken": token}), 401, "invalid_refresh_token")
-
-
 def test_relabelled_access_token(newcomer: ApiUser, both: Server) -> None:
     """Even with a valid signature, an access token relabelled as a refresh token is not accepted."""
     http = both.connect(address=fresh_address())
     body = {"refreshToken": resigned(newcomer.access, typ="refresh")}
     refused(http.post("/auth/refresh", json=body), 401, "invalid_refresh_token")
-
-
-def test_token_travels_in_the_header_only(ann: ApiUser, stranger: httpx2.Client) -> None:
-    """A token in a cookie, in the query or in the body is no authority."""
-    refused(stranger.get("/vault", params={"token": ann.access, "access_token": ann.access}), 401, "unauthorized")
-    cookie = {"Cookie": f"token={ann.access}; accessToken={ann.access}"}
-    refused(stranger.get("/vault", headers=cookie), 401, "unauthorized")
-    refused(stranger.post("/vault", json={"name": "x", "accessToken": ann.access}), 401, "unauthorized")
-
-
-def test_another_servers_token(ann: ApiUser, document: Server) -> None:
-    """A token of another server is refused, even with the same secret and issuer: its session is unknown."""
-    refused(document.connect(ann.access, fresh_address()).get("/auth/me"), 401, "unauthorized")
