@@ -121,11 +121,6 @@ def test_narrowed_origin_excludes_others(tight: Server, origin: str) -> None:
         assert answer.headers.get("access-control-allow-origin") in (None, "https://app.example")
 
 
-def test_without_origin(stranger: httpx2.Client) -> None:
-    """Whoever is no browser is served all the same."""
-    assert stranger.get("/health").status_code == 200
-
-
 def test_narrowed_answers_vary_by_origin(tight: Server) -> None:
     """A cache may not give one origin what was answered to another, nor to nobody's origin."""
     http = tight.connect()

@@ -186,12 +186,6 @@ def test_last_of_two_keys_counts(target: ApiUser, first: str) -> None:
     assert made(target.http.post("/vault", content=body, headers=HEADERS))["name"] == last
 
 
-def test_bad_utf8_in_an_unknown_field(target: ApiUser) -> None:
-    """Bytes that are no UTF-8 make a body malformed, wherever they are."""
-    body = b'{"name": "' + str(uuid.uuid4()).encode() + b'", "extra": "\xff"}'
-    refused(target.http.post("/vault", content=body, headers=HEADERS), 400, "validation_error")
-
-
 def test_text_is_kept(target: ApiUser) -> None:
     """Escapes and raw characters are two spellings of one text."""
     vault = target.vault()

@@ -37,13 +37,6 @@ def test_health_tells_the_time(stranger: httpx2.Client) -> None:
     assert before - 1000 <= body["timestamp"] <= now() + 1000
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/auth", "/auth/email", "/health/more", "/vault/a/b/c"])
-def test_unknown_route(stranger: httpx2.Client, path: str) -> None:
-    """A road that does not exist is a JSON 404, and asks for no credentials."""
-    refused(stranger.get(path), 404)
-    refused(stranger.post(path, json={}), 404)
-
-
 @each_row("path", ALLOWED)
 def test_wrong_method(stranger: httpx2.Client, path: str) -> None:
     """A method that a road does not know is a JSON 405, and Allow names those it knows."""
@@ -84,36 +77,10 @@ def test_trailing_slash_on_writes(ann: ApiUser) -> None:
     assert ann.http.delete(f"/vault/{vault['uid']}/").status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/health", "/vault", "/auth/me"])
-def test_head(ann: ApiUser, path: str) -> None:
-    """HEAD is GET without the body."""
-    answer = ann.http.head(path)
-    assert answer.status_code == 200
-    assert answer.content == b""
-
-
 def test_every_answer_has_an_id(ann: ApiUser) -> None:
     """Every answer carries a request id, and no two answers carry the same."""
     answers = [ann.http.get(path) for path in ("/health", "/health", "/vault", f"/vault/{UNKNOWN}", "/nowhere")]
     assert len({answer.headers["x-request-id"] for answer in answers}) == len(answers)
-
-
-@pytest.mark.parametrize("path", ["/health", "/nowhere", f"/vault/{UNKNOWN}"])
-def test_incoming_id_is_kept(ann: ApiUser, path: str) -> None:
-    """A caller who names the request finds that name in the answer."""
-    answer = ann.http.get(path, headers={"X-Request-Id": "caller-7f3a"})
-    assert answer.headers["x-request-id"] == "caller-7f3a"
-    clean(answer)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [b"x" * 4000, b"a b\tc", "é".encode(), b'"quoted"', b"<script>", b""],
-    ids=["long", "spaces", "latin", "quotes", "markup", "empty"],
-)
-def test_odd_incoming_id(ann: ApiUser, name: bytes) -> None:
-    """An odd request id does no harm: the answer has one id, in the header and in the body."""
-    refused(ann.http.get(f"/vault/{UNKNOWN}", headers=[(b"X-Request-Id", name)]), 404, "vault_not_found")
 
 
 @each_row(

@@ -6,7 +6,13 @@ import pytest
 from tests.kit.people.api_user import ApiUser
 from tests.kit.servers.process import Server, fresh_address
 
-from . import scenarios_accounts, scenarios_documents, scenarios_keys, scenarios_vaults
+from . import (
+    scenarios_accounts,
+    scenarios_documents,
+    scenarios_keys,
+    scenarios_requests,
+    scenarios_vaults,
+)
 from .scenarios import Scenario, each_of, play
 
 pytestmark = pytest.mark.usefixtures("engine")
@@ -42,6 +48,12 @@ def stranger_of_blob(blob: Server) -> httpx2.Client:
     return blob.connect(address=fresh_address())
 
 
+@pytest.fixture
+def tess_elsewhere(tess: ApiUser) -> httpx2.Client:
+    """Tess at an address that nobody else uses."""
+    return tess.server.connect(tess.access, fresh_address())
+
+
 @each_of(scenarios_vaults)
 def test_vaults(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
     """Vaults, as scenarios_vaults.py says."""
@@ -63,4 +75,10 @@ def test_keys(request: pytest.FixtureRequest, row: Scenario, sender: str) -> Non
 @each_of(scenarios_accounts)
 def test_accounts(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
     """Accounts and sessions, as scenarios_accounts.py says."""
+    play(request, row, sender)
+
+
+@each_of(scenarios_requests)
+def test_requests(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+    """Requests of every kind, as scenarios_requests.py says."""
     play(request, row, sender)
