@@ -10,6 +10,7 @@ from . import (
     scenarios_accounts,
     scenarios_documents,
     scenarios_keys,
+    scenarios_precedence,
     scenarios_requests,
     scenarios_vaults,
 )
@@ -49,9 +50,39 @@ def stranger_of_blob(blob: Server) -> httpx2.Client:
 
 
 @pytest.fixture
+def stranger_of_tight(tight: Server) -> httpx2.Client:
+    """A caller without any authority, on the narrowed server."""
+    return tight.connect(address=fresh_address())
+
+
+@pytest.fixture
+def junk_token(tight: Server) -> httpx2.Client:
+    """A caller with a token that is none."""
+    return tight.connect("junk", address=fresh_address())
+
+
+@pytest.fixture
 def tess_elsewhere(tess: ApiUser) -> httpx2.Client:
     """Tess at an address that nobody else uses."""
     return tess.server.connect(tess.access, fresh_address())
+
+
+@pytest.fixture(scope="module")
+def tess_key(tess: ApiUser) -> httpx2.Client:
+    """A key of Tess's without scopes."""
+    return tess.with_key()
+
+
+@pytest.fixture(scope="module")
+def tess_reader(tess: ApiUser) -> httpx2.Client:
+    """A key of Tess's that may only read."""
+    return tess.with_key(permissions=["read"])
+
+
+@pytest.fixture(scope="module")
+def tess_clerk(tess: ApiUser) -> httpx2.Client:
+    """A key of Tess's for a collection in which there is nothing."""
+    return tess.with_key(collections=["open"])
 
 
 @each_of(scenarios_vaults)
@@ -81,4 +112,10 @@ def test_accounts(request: pytest.FixtureRequest, row: Scenario, sender: str) ->
 @each_of(scenarios_requests)
 def test_requests(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
     """Requests of every kind, as scenarios_requests.py says."""
+    play(request, row, sender)
+
+
+@each_of(scenarios_precedence)
+def test_precedence(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+    """Of two refusals that apply, the first in the contract's order is given."""
     play(request, row, sender)
