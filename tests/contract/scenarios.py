@@ -144,7 +144,7 @@ def each_of(module: ModuleType) -> pytest.MarkDecorator:
     return pytest.mark.parametrize(("row", "sender"), rows)
 
 
-def play(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+def play_row(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
     """Send the request of a row, and compare the response with it."""
     caller = request.getfixturevalue(sender)
     http: httpx2.Client = caller.http if isinstance(caller, ApiUser) else caller

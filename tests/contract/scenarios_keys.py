@@ -1,5 +1,7 @@
 """Scenarios of API keys: how one is made, what it may not do, and what it does not reveal."""
 
+from tests.kit.network.responses import Json
+
 from .checks import UNKNOWN
 from .scenarios import Scenario
 
@@ -29,30 +31,32 @@ KEYS = [
              json={"name": "", "permissions": [], "expiresAt": "x"}, bad_fields=("name", "permissions", "expiresAt")),
 ]  # fmt: skip
 
+BAD_SCOPES: dict[str, Json] = {
+    "expiresAt in the past": {"expiresAt": 1_000_000},
+    "expiresAt in seconds": {"expiresAt": 1_900_000_000},
+    "expiresAt negative": {"expiresAt": -1},
+    "expiresAt text": {"expiresAt": "2099-01-01"},
+    "expiresAt fraction": {"expiresAt": 4102444800000.5},
+    "expiresAt true": {"expiresAt": True},
+    "permissions empty": {"permissions": []},
+    "permissions unknown": {"permissions": ["read", "admin"]},
+    "permissions text": {"permissions": "read"},
+    "permissions number": {"permissions": [1]},
+    "vaultUids empty": {"vaultUids": []},
+    "vaultUids text": {"vaultUids": UNKNOWN},
+    "vaultUids number": {"vaultUids": [7]},
+    "collections empty": {"collections": []},
+    "collections text": {"collections": "notes"},
+    "collections number": {"collections": [7]},
+    "collections blank": {"collections": [""]},
+    "collections control": {"collections": ["a\nb"]},
+    "collections long": {"collections": ["x" * 256]},
+}
+
 SCOPES = [
     Scenario(f"a key with {name}", "POST", "/auth/api-keys", 400, "validation_error",
              json={"name": "bad", **scope}, bad_fields=tuple(scope))
-    for name, scope in {
-        "expiresAt in the past": {"expiresAt": 1_000_000},
-        "expiresAt in seconds": {"expiresAt": 1_900_000_000},
-        "expiresAt negative": {"expiresAt": -1},
-        "expiresAt text": {"expiresAt": "2099-01-01"},
-        "expiresAt fraction": {"expiresAt": 4102444800000.5},
-        "expiresAt true": {"expiresAt": True},
-        "permissions empty": {"permissions": []},
-        "permissions unknown": {"permissions": ["read", "admin"]},
-        "permissions text": {"permissions": "read"},
-        "permissions number": {"permissions": [1]},
-        "vaultUids empty": {"vaultUids": []},
-        "vaultUids text": {"vaultUids": UNKNOWN},
-        "vaultUids number": {"vaultUids": [7]},
-        "collections empty": {"collections": []},
-        "collections text": {"collections": "notes"},
-        "collections number": {"collections": [7]},
-        "collections blank": {"collections": [""]},
-        "collections control": {"collections": ["a\nb"]},
-        "collections long": {"collections": ["x" * 256]},
-    }.items()
+    for name, scope in BAD_SCOPES.items()
 ]  # fmt: skip
 
 COLLECTIONS = [

@@ -1,5 +1,10 @@
 """The contract as tables: each row is a request and its response, and a test on each engine."""
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
 import httpx2
 import pytest
 
@@ -14,9 +19,15 @@ from . import (
     scenarios_requests,
     scenarios_vaults,
 )
-from .scenarios import Scenario, each_of, play
+from .scenarios import Scenario, each_of, play_row
 
-pytestmark = pytest.mark.usefixtures("engine")
+Play = Callable[[Scenario, str], None]
+
+
+@pytest.fixture
+def play(request: pytest.FixtureRequest, engine: str) -> Play:  # noqa: ARG001 - which decides the engine
+    """Plays a row as one of its senders."""
+    return partial(play_row, request)
 
 
 @pytest.fixture(scope="module")
@@ -86,36 +97,81 @@ def tess_clerk(tess: ApiUser) -> httpx2.Client:
 
 
 @each_of(scenarios_vaults)
-def test_vaults(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+def test_vaults(play: Play, row: Scenario, sender: str) -> None:
     """Vaults, as scenarios_vaults.py says."""
-    play(request, row, sender)
+    play(row, sender)
 
 
 @each_of(scenarios_documents)
-def test_documents(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+def test_documents(play: Play, row: Scenario, sender: str) -> None:
     """Documents, as scenarios_documents.py says."""
-    play(request, row, sender)
+    play(row, sender)
 
 
 @each_of(scenarios_keys)
-def test_keys(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+def test_keys(play: Play, row: Scenario, sender: str) -> None:
     """API keys, as scenarios_keys.py says."""
-    play(request, row, sender)
+    play(row, sender)
 
 
 @each_of(scenarios_accounts)
-def test_accounts(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+def test_accounts(play: Play, row: Scenario, sender: str) -> None:
     """Accounts and sessions, as scenarios_accounts.py says."""
-    play(request, row, sender)
+    play(row, sender)
 
 
 @each_of(scenarios_requests)
-def test_requests(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+def test_requests(play: Play, row: Scenario, sender: str) -> None:
     """Requests of every kind, as scenarios_requests.py says."""
-    play(request, row, sender)
+    play(row, sender)
 
 
 @each_of(scenarios_precedence)
-def test_precedence(request: pytest.FixtureRequest, row: Scenario, sender: str) -> None:
+def test_precedence(play: Play, row: Scenario, sender: str) -> None:
     """Of two refusals that apply, the first in the contract's order is given."""
-    play(request, row, sender)
+    play(row, sender)
+
+
+REFUSED = Scenario("refused", "POST", "/vault", 400, "validation_error", json={}, bad_fields=("name",))
+TAKEN = Scenario("taken", "GET", "/health", 200, fields={"status": "ok"}, headers={"X-Request-Id": "mine"})
+EMPTY = Scenario("empty", "GET", "/vault", 200, sent_by="newcomer", body={"vaults": []})
+HEAD = Scenario("head", "HEAD", "/health", 200)
+
+
+@pytest.mark.parametrize(
+    ("row", "change"),
+    [
+        (REFUSED, {"status": 404}),
+        (REFUSED, {"code": "vault_not_found"}),
+        (REFUSED, {"bad_fields": ("name", "salt")}),
+        (TAKEN, {"status": 201}),
+        (TAKEN, {"fields": {"status": "ill"}}),
+        (TAKEN, {"fields": {"more": None}}),
+        (TAKEN, {"response_headers": {"X-Request-Id": "another"}}),
+        (EMPTY, {"body": {}}),
+        (HEAD, {"status": 401}),
+    ],
+)
+def test_a_wrong_row_is_noticed(play: Play, row: Scenario, change: dict[str, Any]) -> None:
+    """Whatever a row says of the response is compared."""
+    sender = str(row.sent_by)
+    play(row, sender)
+    with pytest.raises(AssertionError):
+        play(replace(row, **change), sender)
+
+
+@pytest.mark.parametrize(
+    ("row", "change"),
+    [
+        (REFUSED, {"fields": {"name": ""}}),
+        (REFUSED, {"body": {}}),
+        (TAKEN, {"code": "ok"}),
+        (TAKEN, {"bad_fields": ("name",)}),
+        (HEAD, {"code": "unauthorized", "status": 401}),
+        (HEAD, {"body": {}}),
+    ],
+)
+def test_a_row_says_nothing_in_vain(row: Scenario, change: dict[str, Any]) -> None:
+    """What would not be compared is an error."""
+    with pytest.raises(AssertionError, match="no such part"):
+        replace(row, **change)
