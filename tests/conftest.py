@@ -23,6 +23,7 @@ pytest.register_assert_rewrite("tests.kit", "tests.store")  # before anything of
 from tests.kit import cheap_hashing, requirements
 from tests.kit.asynchronous import close_after_test
 from tests.kit.clock import Clock
+from tests.kit.order import slow_first
 from tests.kit.programs import mount_namespace
 from tests.kit.report import SOAK, Report
 from tests.kit.samples import LONG
@@ -60,8 +61,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     long = [] if LONG else [item for item in items if item.get_closest_marker("soak")]
     config.hook.pytest_deselected(items=long)
     config.stash[REPORT].leave_out((item.nodeid for item in long), SOAK)
-    left = set(long)
-    items[:] = [item for item in items if item not in left]
+    left_out = set(long)
+    workers: int = getattr(config, "workerinput", {}).get("workercount", 1)  # set in a worker of pytest-xdist
+    items[:] = slow_first([item for item in items if item not in left_out], workers)
 
 
 def pytest_collection_finish() -> None:

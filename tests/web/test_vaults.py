@@ -53,6 +53,8 @@ def test_a_vault_is_not_taken_for_another_of_its_name(person: BrowserUser, pages
     page = person.log_in(pages)
 
     def ask(action: str) -> None:
+        """When nothing is under way: a list of vaults that was requested before would come while requests are held."""
+        expect(page.get_by_role("button", name="Everything is synced")).to_be_visible()
         page.get_by_role("link", name="Work").hover()
         page.get_by_role("button", name="Actions on the vault Work").click()
         page.get_by_role("menuitem", name=action).click()
@@ -69,6 +71,7 @@ def test_a_vault_is_not_taken_for_another_of_its_name(person: BrowserUser, pages
         page.get_by_role("button", name="Delete for good").click()
     expect(page.get_by_role("alert")).to_contain_text("Another vault has this name by now. Nothing was changed")
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    expect(page.get_by_role("link", name="First")).to_be_visible()
     ask("Rename the vault")
     with held(page, "**/auth/keyring"):
         swap("Second")
