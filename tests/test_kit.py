@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,9 @@ TESTS = Path(__file__).parent
 LEFT_OUT = {"typing", "node_modules"}
 
 Sources = Mapping[str, str]
+
+
+parsed = functools.cache(ast.parse)  # several tests read every file
 
 
 def sources() -> dict[str, str]:
@@ -43,7 +47,7 @@ def imports_of_test_files(files: Sources) -> set[str]:
     return {
         f"{path} imports {module}"
         for path, text in files.items()
-        for module in imported(path, ast.parse(text))
+        for module in imported(path, parsed(text))
         if module in modules
     }
 
@@ -53,7 +57,7 @@ def defined(files: Sources, is_counted: Callable[[ast.AST], bool]) -> list[str]:
     return [
         f"{path}:{node.lineno}"
         for path, text in files.items()
-        for node in ast.walk(ast.parse(text))
+        for node in ast.walk(parsed(text))
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and is_counted(node)
     ]
 
