@@ -18,10 +18,10 @@
 #                 js/dist and hold its sizes against their budget. Node.js comes from .venv where the machine has none
 #   make web      the web app: install its packages into web/node_modules, check its types, bundle it into the package,
 #                 where the server finds it, and hold the first load against its budget
-#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies; it
-#                 runs make unpack first. `make -k -j3 -O soak` runs three parts at a time. Each can be run alone: soak-faults,
-#                 soak-client, soak-sync, soak-store, soak-security, soak-server, soak-proxies, soak-operating,
-#                 soak-upgrade, soak-cluster, soak-js, soak-web, soak-mutation
+#   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies, and whole
+#                 tables, two parts at a time; then mutation. Parts alone: soak-sync, soak-faults, soak-client, soak-security,
+#                 soak-js, soak-operating, soak-server, soak-proxies, soak-store, soak-cluster, soak-web, soak-people,
+#                 soak-transfer, soak-mutation. KILLS=10000 make soak-faults sets a size; docs/testing.md names all
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-all measures everything that the pages show and writes them anew;
 #                 bench-growth, bench-streams, bench-sync, bench-client, bench-js, bench-profile, bench-report and bench-setup are
@@ -130,35 +130,16 @@ mutation: .venv/.dev .venv/coverage/data
 unpack: .venv/.dev
 	$(BIN)/python -m tests.kit.programs.unpack
 
-# The parts of `make soak`. On two cores of aarch64, beside one or two other parts, they took in minutes: faults 38,
-# client 22, sync 45, security 17, server 9, proxies 8, operating 20, upgrade 1. On two cores of x86-64 beside other work, at a
-# load of 6 to 30: faults 107, client 78, sync 76, security 109, server 9, proxies 8, operating 71, store 3, upgrade 4,
-# cluster 9, js 78, web 37.
-SOAK_PARTS := sync faults client operating store security server proxies upgrade cluster js web
-SOAK_faults := tests/faults
-SOAK_client := tests/client tests/export
-SOAK_sync := tests/sync
-SOAK_security := tests/security
-SOAK_server := tests/server tests/http_differential
-SOAK_proxies := tests/proxies
-SOAK_operating := tests/operating tests/cli tests/agent tests/programs tests/mcp
-SOAK_store := tests/store
-SOAK_upgrade := tests/upgrade tests/test_release.py
-SOAK_cluster := tests/cluster
-SOAK_js := tests/js
-SOAK_web := tests/web
+# The parts of `make soak` are in tests/soak.py.
+SOAK_NEEDS := .venv/.dev .venv/soak/.done npm unpack
+SOAK := SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis $(BIN)/python -m tests.soak
 
-soak: $(SOAK_PARTS:%=soak-%) soak-mutation
+soak: $(SOAK_NEEDS)
+	$(SOAK)
+	$(MAKE) soak-mutation
 
-soak-client soak-sync soak-store soak-security soak-server soak-proxies soak-cluster soak-js soak-web: private PLACE = $(IN_MEMORY)
-
-soak-client soak-js: js/node_modules/.done
-
-soak-web: web/node_modules/.done
-
-soak-%: .venv/.dev .venv/soak/.done .venv/s3/.done unpack
-	$(PLACE) SOAK=1 SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis \
-	  $(BIN)/python -m pytest --capture=no --verbose --durations 10 --timeout 7200 $(SOAK_$*) $(PYTEST)
+soak-%: $(SOAK_NEEDS)
+	$(SOAK) $*
 
 soak-mutation: .venv/.dev
 	$(BIN)/python -m tests.mutation --reasons

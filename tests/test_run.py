@@ -16,6 +16,7 @@ import pytest
 from tests.kit import report, requirements, samples
 from tests.kit.programs.debian_programs import FAKETIME
 from tests.run import QUICK
+from tests.soak import LONG_HELPERS, PARTS, files_of
 
 ROOT = Path(__file__).parents[1]
 DATES = ("2026-11-18 12:00:00", "2028-02-29 23:59:50")
@@ -141,6 +142,19 @@ def sampled() -> set[str]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in {"some", "chosen"}
     )
     return {str(call.args[0].value) for call in calls if isinstance(call.args[0], ast.Constant)}
+
+
+def test_the_soak_finds_what_has_more_to_do() -> None:
+    """Every module beside tests that asks for more in `make soak` is known to it, and every part has files."""
+    longer = {
+        path.stem
+        for path in (ROOT / "tests").rglob("*.py")
+        if "from tests.kit.samples import" in path.read_text("utf-8")
+        and not path.stem.startswith(("test_", "conftest"))
+    }
+    assert longer - {"report"} == set(LONG_HELPERS)
+    assert [part for part in PARTS if not files_of(part)] == []
+    assert "tests/security/test_planted.py" in files_of("security")
 
 
 def test_the_quick_choice_exists() -> None:

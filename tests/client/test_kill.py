@@ -22,7 +22,7 @@ from tests.kit.servers.process import Server
 from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]
-ROUNDS = rounds(6, 40)
+ROUNDS = rounds(6, 40, "KILLS")
 CHILD = """
 import sys
 from tests.kit import cheap_hashing

@@ -18,7 +18,7 @@ from tests.kit.waiting import until
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = rounds(600, 10_000)
-KILLS = rounds(4, 10)
+KILLS = rounds(4, 10, "KILLS")
 # Says what it does: each step that it takes, and each piece that it sends and receives.
 CHILD = """
 import sys

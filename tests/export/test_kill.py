@@ -116,7 +116,7 @@ def test_a_killed_import_is_repeated_and_exact(tmp_path: Path, engine: str) -> N
             account = {"email": "a@b.c", "password": "correct horse"}
             token = http.post("/auth/email/register", json=account).json()["accessToken"]
         held = 0
-        for _ in range(rounds(4, 6)):
+        for _ in range(rounds(4, 6, "KILLS")):
             sender, http = Sender(server.connect(token), file), server.connect(token)
             enough = min(held + random.randrange(DOCUMENTS // 8), DOCUMENTS // 2)  # noqa: S311
             until(lambda: http.get("/auth/me").json()["usage"]["documents"] > enough, "documents to come in")  # noqa: B023

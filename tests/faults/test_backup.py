@@ -54,7 +54,7 @@ async def test_a_backup_is_a_prefix_of_what_was_acknowledged(tmp_path: Path, eng
     What was acknowledged before it began is there. What is there ends at one moment of the account's clock: before it
     nothing is missing, after it there is nothing, no batch and no replacement is half there, and the counts agree.
     """
-    count, cut, total = rounds(2, 50), 0, 0
+    count, cut, total = rounds(2, 50, "BACKUPS"), 0, 0
     for start in range(0, count, A_LIFE):
         numbers = range(start, min(start + A_LIFE, count))
         late, writes = await _rounds_of_a_server(tmp_path, engine, numbers)

@@ -56,7 +56,7 @@ async def test_the_replica_takes_over_and_nothing_acknowledged_is_lost(tmp_path:
             url = f"http://127.0.0.1:{proxy.port}"
             acknowledged: dict[str, int] = {}
             stalls, after = [], []
-            for each in range(rounds(1, 10)):
+            for each in range(rounds(1, 10, "KILLS")):
                 if each:
                     await asyncio.to_thread(pair.follow)
                 await until_async(lambda: pair.waits, "the replica to be waited for")

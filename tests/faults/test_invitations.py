@@ -79,7 +79,7 @@ async def test_accounts_and_codes_stay_in_step(server: Server) -> None:
     """SIGKILL under many registrations, again and again; what was answered with 201 is there, and once."""
     where = server.settings.get("DATABASE_URL") or server.settings["DB_PATH"]
     crowd = Crowd(server)
-    for number in range(rounds(4, 40)):
+    for number in range(rounds(4, 40, "KILLS")):
         database = open_database(where, lambda: time.time_ns() // 1_000_000)
         codes = [await invite(database) for _ in range(CODES)]
         await database.close()

@@ -40,7 +40,7 @@ async def test_a_killed_server_has_lost_nothing_that_it_acknowledged(tmp_path: P
     acknowledged: dict[str, int] = {}
     _, token, vault = settle_in(server)
     try:
-        for _ in range(rounds(4, 100)):
+        for _ in range(rounds(4, 100, "KILLS")):
             url = f"http://127.0.0.1:{server.port}"
             writers = [Writer(url, token, vault) for _ in range(WRITERS)]
             alive = True
@@ -82,7 +82,7 @@ async def test_a_killed_postgres_has_lost_nothing_that_was_acknowledged(tmp_path
     alive = True
     work = asyncio.gather(*(writer.run(lambda: alive) for writer in writers))
     try:
-        for _ in range(rounds(2, 20)):
+        for _ in range(rounds(2, 20, "KILLS")):
             await asyncio.sleep(random.uniform(0.3, 0.8))  # noqa: S311
             await asyncio.to_thread(postgres.crash)
             await asyncio.sleep(random.uniform(0.0, 0.5))  # noqa: S311
@@ -160,7 +160,7 @@ async def test_of_a_batch_there_is_all_or_nothing(tmp_path: Path, engine: str) -
     _, token, vault = settle_in(server)
     batchers: list[Batcher] = []
     try:
-        for _ in range(rounds(4, 60)):
+        for _ in range(rounds(4, 60, "KILLS")):
             url = f"http://127.0.0.1:{server.port}"
             crowd = [Batcher(url, token, vault, size) for size in (5, 30, 200, 300)]
             batchers += crowd

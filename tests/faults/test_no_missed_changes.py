@@ -57,7 +57,7 @@ async def test_no_change_is_missed_and_none_is_shown_twice(tmp_path: Path, nodes
             servers.append(server.start())
         _, token, vault = settle_in(servers[0])
         urls = [f"http://127.0.0.1:{server.port}" for server in servers]
-        end = time.monotonic() + rounds(2, 30)
+        end = time.monotonic() + rounds(2, 30, "SECONDS")
         writers = [Writer(urls[n % len(urls)], token, vault) for n in range(16)]
         readers = [Reader(urls[n % len(urls)], token, vault) for n in range(2)]
         done = asyncio.Event()

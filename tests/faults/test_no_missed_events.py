@@ -174,7 +174,7 @@ async def test_none_is_missed_and_none_comes_twice(tmp_path: Path, nodes: str) -
             servers.append(server.start())
         _, token, vault = settle_in(servers[0])
         urls = [f"http://127.0.0.1:{server.port}" for server in servers]
-        end, goal = time.monotonic() + rounds(2, 60), Goal()
+        end, goal = time.monotonic() + rounds(2, 60, "SECONDS"), Goal()
         writers = [Writer(urls[n % len(urls)], token, vault) for n in range(16)]
         readers: list[Reader] = [
             KINDS[n % 4](lambda n=n: urls[n // 4 % len(urls)], token, vault, goal)  # type: ignore[misc]

@@ -31,7 +31,7 @@ from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 
 SEED = int(os.environ.get("HTTP_SEED", "0")) or secrets.randbelow(2**32)
-STREAMS = rounds(700, 100_000)
+STREAMS = rounds(700, 100_000, "STREAMS")
 CUTTINGS = 3  # of each generated stream, besides the uncut one
 
 

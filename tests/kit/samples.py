@@ -41,6 +41,6 @@ def chosen(table: str, rows: Iterable[T], sample: Iterable[T]) -> list[T]:
     return played
 
 
-def rounds(short: int, long: int) -> int:
-    """How often, in `make test` and in `make soak`."""
-    return long if LONG else short
+def rounds(short: int, long: int, variable: str = "") -> int:
+    """How often, in `make test` and in `make soak`, where a variable of the environment may set another number."""
+    return int(os.environ.get(variable, long)) if LONG else short

@@ -24,7 +24,7 @@ from tests.proxies.processes import HOST, PROXIES, running, settings
 from tests.proxies.smuggling import BURST, Tricks
 
 SEED = int(os.environ.get("PROXY_SEED", "0")) or secrets.randbelow(2**32)
-SECONDS = rounds(2, 60)  # of a run with every trick; one with bursts takes half of that
+SECONDS = rounds(2, 60, "SECONDS")  # of a run with every trick; one with bursts takes half of that
 SILENCE = rounds(1, 60)  # seconds of a long poll in which nothing happens
 HONEST = 6
 ATTACKERS = 12

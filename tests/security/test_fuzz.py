@@ -20,7 +20,7 @@ from tests.kit.servers.memory import resident
 from tests.kit.servers.process import Server, fresh_address
 from tests.security.mutator import Mutator, Request
 
-COUNT = rounds(300, 20_000)
+COUNT = rounds(300, 20_000, "REQUESTS")
 WARM = rounds(150, 2_000)  # requests after which the server has grown to its size
 GROWTH = 48 * 1024 * 1024  # two passwords that are being hashed take 38 MiB of it
 SEED = int(os.environ.get("FUZZ_SEED", "0")) or secrets.randbelow(2**32)

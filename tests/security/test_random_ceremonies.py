@@ -16,7 +16,7 @@ from tests.kit.samples import SEED, rounds
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
 
-ROUNDS = rounds(400, 5_000)
+ROUNDS = rounds(400, 5_000, "CEREMONIES")
 JUNK: tuple[Any, ...] = (None, 0, -1, True, "", "AA", "=", "ä", "A" * 20_000, [], {}, [[]], {"a": 1}, 1e300, "\x00")
 
 

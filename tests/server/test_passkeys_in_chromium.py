@@ -12,18 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.kit.browsers.authenticator import AUTHENTICATOR
 from tests.kit.browsers.chromium import Page, private_window
 from tests.kit.servers.process import Server
 
-AUTHENTICATOR = {
-    "protocol": "ctap2",
-    "ctap2Version": "ctap2_1",
-    "transport": "internal",
-    "hasResidentKey": True,
-    "hasUserVerification": True,
-    "isUserVerified": True,
-    "automaticPresenceSimulation": True,
-}
 # What a web app does: the options of the server go to the browser as they are, and what it gives goes back without what
 # extensions say.
 SCRIPT = """

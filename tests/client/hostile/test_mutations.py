@@ -27,7 +27,7 @@ from strongroom.client.operations.core import Core
 from strongroom.client.operations.device import Device
 from tests.kit.samples import rounds
 
-COUNT = rounds(3_000, 100_000)
+COUNT = rounds(3_000, 100_000, "MUTATIONS")
 VAULTS = ("0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6", "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f7")
 UIDS = tuple(f"0192f0c2-0000-7000-8000-00000000000{n}" for n in range(4))
 TIMES = {"createdAt", "updatedAt", "deletedAt"}

@@ -1,0 +1,112 @@
+"""`make soak`: whole tables, long kills, races and fuzzing, and the tests that only it runs; two parts at a time.
+
+`python -m tests.soak [PART…]`. A part is the test files of its folders that have more to do here than in `make test`.
+Their output goes to .venv/soak-logs; the last lines say how each part ended and how many minutes it took. Of one part
+alone, the output is shown. `KILLS=10000 make soak-faults` sets the size of a run; the variables are in docs/testing.md.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Final, NamedTuple
+
+# The folders of each part, the longest first.
+PARTS: Final = {
+    "sync": ("tests/sync",),
+    "faults": ("tests/faults",),
+    "client": ("tests/client",),
+    "security": ("tests/security",),
+    "js": ("tests/js",),
+    "operating": ("tests/operating", "tests/cli"),
+    "server": ("tests/server", "tests/http_differential"),
+    "proxies": ("tests/proxies",),
+    "store": ("tests/store",),
+    "cluster": ("tests/cluster",),
+    "web": ("tests/web",),
+    "people": ("tests/agent", "tests/items", "tests/programs", "tests/mcp"),
+    "transfer": ("tests/export", "tests/upgrade", "tests/test_release.py"),
+}
+# Faults, what an operator does and upgrades use the disk; for all others databases lie in memory where there is room.
+ON_DISK: Final = {"faults", "operating", "transfer"}
+# Modules beside tests that have more to do in `make soak`: the tests that import them do, too.
+LONG_HELPERS: Final = ("matrix", "request_times", "combined_scenarios", "examples")
+_NAMES: Final = "|".join(LONG_HELPERS)
+_IS_LONG: Final = re.compile(rf"tests\.kit\.samples|mark\.soak|from tests\.\w+(?:\.| import (?:.*, )?)(?:{_NAMES})\b")
+TIME_LIMIT: Final = 5_400  # seconds for a test
+LOGS: Final = Path(sys.prefix) / "soak-logs"
+LANES: Final = 2
+_MEMORY: Final = Path("/dev/shm")  # noqa: S108
+_ROOM: Final = 4 << 30
+
+
+class End(NamedTuple):
+    """How a part ended."""
+
+    part: str
+    code: int
+    minutes: float
+    line: str  # the last one of pytest
+
+
+def files_of(part: str) -> list[str]:
+    """The test files of a part that have more to do here."""
+    places = [Path(place) for place in PARTS[part]]
+    paths = [path for place in places for path in ([place] if place.is_file() else place.rglob("test_*.py"))]
+    return sorted(str(path) for path in paths if _IS_LONG.search(path.read_text("utf-8")))
+
+
+def command(part: str) -> list[str]:
+    """The run of pytest for a part."""
+    words = ["--capture=no", "--verbose", "--durations", "10", "--timeout", str(TIME_LIMIT)]
+    return [sys.executable, "-m", "pytest", *words, *files_of(part)]
+
+
+def environment(part: str) -> dict[str, str]:
+    """Its variables: it plays everything whole, and has its databases in memory where that proves as much."""
+    variables = {**os.environ, "SOAK": "1"}
+    if part not in ON_DISK and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM:
+        variables["TMPDIR"] = str(_MEMORY)
+    return variables
+
+
+def run(part: str) -> End:
+    """Run a part, its output in a file."""
+    began, path = time.monotonic(), LOGS / f"{part}.log"
+    print(f"{part} has begun: {path}", flush=True)  # noqa: T201
+    with path.open("wb") as log:
+        code = subprocess.run(
+            command(part), env=environment(part), stdout=log, stderr=subprocess.STDOUT, check=False
+        ).returncode
+    lines = path.read_text("utf-8", "replace").splitlines() or ["nothing"]
+    end = End(part, code, (time.monotonic() - began) / 60, lines[-1])
+    print(f"{part}: {end.minutes:.0f} minutes, {end.line}", flush=True)  # noqa: T201
+    return end
+
+
+def main(parts: list[str]) -> int:
+    """Run the parts; 1 where one has failed."""
+    if unknown := set(parts) - PARTS.keys():
+        print(f"There is no part {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}.")  # noqa: T201
+        return 2
+    if len(parts) == 1:
+        return subprocess.run(command(parts[0]), env=environment(parts[0]), check=False).returncode
+    LOGS.mkdir(parents=True, exist_ok=True)
+    began = time.monotonic()
+    with ThreadPoolExecutor(LANES) as lanes:
+        ends = list(lanes.map(run, parts or PARTS))
+    failed = [end.part for end in ends if end.code]
+    minutes = (time.monotonic() - began) / 60
+    print(*(f"{end.part:10} {end.minutes:4.0f} minutes  {end.line}" for end in ends), sep="\n")  # noqa: T201
+    print(f"soak: {len(ends)} parts in {minutes:.0f} minutes, {len(failed)} failed {' '.join(failed)}".rstrip())  # noqa: T201
+    return int(bool(failed))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
