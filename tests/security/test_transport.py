@@ -19,6 +19,7 @@ import pytest
 import strongroom
 from strongroom.server import request as http
 from strongroom.server.transport import connection as transport
+from strongroom.server.transport import runner
 from tests.kit.network.raw_http import listening
 from tests.kit.servers.internals import context_of, runner_of
 from tests.kit.servers.memory import resident
@@ -38,6 +39,8 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Serve:
     for name in LIMITS:
         monkeypatch.setattr(transport, name, SOON)
     monkeypatch.setattr(http, "BODY_SECONDS", SOON)
+    # A server that stops gives up on its connections after this time: longer than any test waits for the right reason.
+    monkeypatch.setattr(runner, "_FINISH_SECONDS", 3 * PATIENCE)
 
     @contextmanager
     def run(opened: list[strongroom.Server] | None = None, **settings: Any) -> Iterator[int]:
@@ -228,9 +231,9 @@ def test_a_client_that_does_not_read_is_cut_off_and_holds_up_nobody(
     servers: list[strongroom.Server] = []
 
     def connections() -> set[Any]:
-        runner = runner_of(servers[0])
-        assert runner is not None
-        return set(runner._state.connections)
+        running = runner_of(servers[0])
+        assert running is not None
+        return set(running._state.connections)
 
     with serve(servers) as port, ExitStack() as stack:
         http = stack.enter_context(httpx2.Client(base_url=f"http://127.0.0.1:{port}", timeout=20))
@@ -316,14 +319,14 @@ def test_a_server_that_stops_does_not_wait_for_who_does_not_read(serve: Serve, m
             followed(stack.enter_context(connected(port, small=True)), vault, token)
             create = {"op": "create", "collection": "\N{GRINNING FACE}" * 255, "data": "AAAA"}
             batch = json.dumps({"operations": [create] * 1_000}).encode()
-            runner = runner_of(servers[0])
-            assert runner is not None
+            running = runner_of(servers[0])
+            assert running is not None
 
             def stuck() -> bool:
                 headers = {"content-type": "application/json"}
                 answer = http.post(f"/vaults/{vault}/batch", content=batch, headers=headers)
                 assert answer.status_code == 200
-                connections: list[Any] = list(runner._state.connections)
+                connections: list[Any] = list(running._state.connections)
                 return any(one._stall is not None for one in connections)
 
             until(stuck, "a connection that takes nothing", PATIENCE * 3)
