@@ -39,14 +39,20 @@ def run(path: Path, *arguments: str) -> tuple[int, dict[str, Any]]:
     """A run of pytest: its exit code, and the record of what it ran.
 
     It has a folder of its own: in the one that runs share by default, each takes the others' rights away. After a
-    failure the folder stays.
+    failure the folder stays until the next run.
     """
     path.unlink(missing_ok=True)
+    failed = path.with_suffix(".folder")
+    if failed.exists():
+        shutil.rmtree(failed.read_text("utf-8"), ignore_errors=True)
+        failed.unlink()
     folder = tempfile.mkdtemp(prefix="sr-")  # short, for sockets have short names
     command = [sys.executable, "-m", "pytest", "--basetemp", f"{folder}/t", *arguments]
     code = subprocess.run(command, env={**os.environ, report.VARIABLE: str(path)}, check=False).returncode
     if code in {0, NONE_CHOSEN}:
         shutil.rmtree(folder, ignore_errors=True)
+    else:
+        failed.write_text(folder, "utf-8")
     nothing: dict[str, Any] = {"run": [], "failed": [], "left_out": {}, "rows": []}
     return code, json.loads(path.read_text("utf-8")) if path.exists() else nothing
 

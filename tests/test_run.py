@@ -98,6 +98,17 @@ def test_a_run_ends_with_the_count(tmp_path: Path) -> None:
     assert done.stdout.splitlines()[-1] == "9 of 9 tests, 0 of 0 table rows run"
 
 
+def test_the_folder_of_a_failed_run_stays_until_the_next(tmp_path: Path) -> None:
+    """So that one can look at it; no more than one of each kind is left on the disk."""
+    assert run(tmp_path, "tests/nowhere.py").returncode != 0
+    folders = [Path(path.read_text("utf-8")) for path in tmp_path.glob("*.folder")]
+    assert folders
+    assert all(folder.is_dir() for folder in folders)
+    assert run(tmp_path, "tests/test_identifiers.py").returncode == 0
+    assert not any(folder.exists() for folder in folders)
+    assert not list(tmp_path.glob("*.folder"))
+
+
 def test_what_is_missing_is_a_skip_here_and_a_failure_in_ci(tmp_path: Path) -> None:
     """On a machine without programs: the reason is in the last lines, or nothing is run and everything is named."""
     words = ("tests/programs/test_units.py", "tests/test_identifiers.py")
