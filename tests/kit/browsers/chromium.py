@@ -32,6 +32,7 @@ class _Browser:
 
     def __init__(self, folder: Path) -> None:
         program = needed("chromium")
+        _prevent_crash_dumps(folder)
         self._buffer = b""
         self._numbers = itertools.count(1)
         commands, self._commands = os.pipe()
@@ -143,6 +144,16 @@ class Page:
             if wanted(message):
                 return message
         return None
+
+
+def _prevent_crash_dumps(home: Path) -> None:
+    """Put a file where Chromium would keep dumps of crashed tabs.
+
+    A dump holds memory of its tab, and tests search the folder for what the client writes to the disk.
+    """
+    dumps = home / ".config/chromium/Crash Reports"
+    dumps.parent.mkdir(parents=True, exist_ok=True)
+    dumps.touch()
 
 
 @contextmanager
