@@ -19,7 +19,7 @@
 #   make web      the web app: install its packages into web/node_modules, check its types, bundle it into the package,
 #                 where the server finds it, and hold the first load against its budget
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies, and whole
-#                 tables, two parts at a time; then mutation. Parts alone: soak-sync, soak-faults, soak-client, soak-security,
+#                 tables, and mutation, two parts at a time. Parts alone: soak-sync, soak-faults, soak-client, soak-security,
 #                 soak-js, soak-operating, soak-server, soak-proxies, soak-store, soak-cluster, soak-web, soak-people,
 #                 soak-transfer, soak-mutation. KILLS=10000 make soak-faults sets a size; docs/testing.md names all
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
@@ -136,14 +136,9 @@ SOAK := SCHEMATHESIS=$(CURDIR)/.venv/soak/bin/schemathesis $(BIN)/python -m test
 
 soak: $(SOAK_NEEDS)
 	$(SOAK)
-	$(MAKE) soak-mutation
 
 soak-%: $(SOAK_NEEDS)
 	$(SOAK) $*
-
-soak-mutation: .venv/.dev
-	$(BIN)/python -m tests.mutation --reasons
-	$(MAKE) mutation MUTATION="--guards --count 10 --seed 1 --at-least 50"
 
 # What the benchmark needs lies in bench/.work, apart from everything else.
 BENCH_PYTHON := bench/.work/venv/bin/python

@@ -15,10 +15,14 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import IO, Final, NamedTuple
 
-# The folders of each part, the longest first.
+# The folders of each part, the longest first. Mutation runs tests of these folders, those that notice faults quickly.
 PARTS: Final = {
+    "mutation": (
+        *("tests/contract", "tests/server", "tests/store", "tests/security", "tests/client"),
+        *("tests/agent", "tests/items", "tests/mcp", "tests/programs"),
+    ),
     "sync": ("tests/sync",),
     "faults": ("tests/faults",),
     "client": ("tests/client",),
@@ -42,6 +46,14 @@ _IS_LONG: Final = re.compile(rf"tests\.kit\.samples|mark\.soak|from tests\.\w+(?
 TIME_LIMIT: Final = 5_400  # seconds for a test
 LOGS: Final = Path(sys.prefix) / "soak-logs"
 LANES: Final = 2
+MUTATION_REASONS: Final = ("tests.mutation", "--reasons")
+# Which lines each test runs, as three processes can measure it beside another part.
+MEASURED: Final = (
+    *("tests.coverage", "--numprocesses", "3", "--dist", "worksteal"),
+    *("-m", "not alone and not soak", "-k", "not typescript and not chromium"),
+)
+MUTANTS: Final = os.environ.get("MUTANTS", "10")  # of each folder of the sources
+MUTATION: Final = ("tests.mutation", "--guards", "--count", MUTANTS, "--seed", "1", "--at-least", "50")
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108
 _ROOM: Final = 4 << 30
 
@@ -62,18 +74,32 @@ def files_of(part: str) -> list[str]:
     return sorted(str(path) for path in paths if _IS_LONG.search(path.read_text("utf-8")))
 
 
-def command(part: str) -> list[str]:
-    """The run of pytest for a part."""
+def commands(part: str) -> list[list[str]]:
+    """What a part runs, one after the other."""
+    if part == "mutation":
+        return [[sys.executable, "-m", *words] for words in (MUTATION_REASONS, (*MEASURED, *PARTS[part]), MUTATION)]
     words = ["--capture=no", "--verbose", "--durations", "10", "--timeout", str(TIME_LIMIT)]
-    return [sys.executable, "-m", "pytest", *words, *files_of(part)]
+    return [[sys.executable, "-m", "pytest", *words, *files_of(part)]]
 
 
 def environment(part: str) -> dict[str, str]:
     """Its variables: it plays everything whole, and has its databases in memory where that proves as much."""
-    variables = {**os.environ, "SOAK": "1"}
+    variables = dict(os.environ) if part == "mutation" else {**os.environ, "SOAK": "1"}
     if part not in ON_DISK and _MEMORY.is_dir() and shutil.disk_usage(_MEMORY).free > _ROOM:
         variables["TMPDIR"] = str(_MEMORY)
     return variables
+
+
+def run_all(part: str, output: IO[bytes] | None = None) -> int:
+    """Run the commands of a part; the exit code of the first that failed.
+
+    A test may fail while it is measured for mutation, by its time or memory: then it is not chosen for a mutant.
+    """
+    code = 0
+    for words in commands(part):
+        ended = subprocess.run(words, env=environment(part), stdout=output, stderr=output, check=False).returncode
+        code = code or (0 if MEASURED[0] in words else ended)
+    return code
 
 
 def run(part: str) -> End:
@@ -81,9 +107,7 @@ def run(part: str) -> End:
     began, path = time.monotonic(), LOGS / f"{part}.log"
     print(f"{part} has begun: {path}", flush=True)  # noqa: T201
     with path.open("wb") as log:
-        code = subprocess.run(
-            command(part), env=environment(part), stdout=log, stderr=subprocess.STDOUT, check=False
-        ).returncode
+        code = run_all(part, log)
     lines = path.read_text("utf-8", "replace").splitlines() or ["nothing"]
     end = End(part, code, (time.monotonic() - began) / 60, lines[-1])
     print(f"{part}: {end.minutes:.0f} minutes, {end.line}", flush=True)  # noqa: T201
@@ -96,7 +120,7 @@ def main(parts: list[str]) -> int:
         print(f"There is no part {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}.")  # noqa: T201
         return 2
     if len(parts) == 1:
-        return subprocess.run(command(parts[0]), env=environment(parts[0]), check=False).returncode
+        return run_all(parts[0])
     LOGS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with ThreadPoolExecutor(LANES) as lanes:
