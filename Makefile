@@ -21,7 +21,8 @@
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies, and whole
 #                 tables, and mutation, two parts at a time. Parts alone: soak-sync, soak-faults, soak-client, soak-security,
 #                 soak-js, soak-operating, soak-server, soak-proxies, soak-store, soak-cluster, soak-web, soak-people,
-#                 soak-transfer, soak-mutation. KILLS=10000 make soak-faults sets a size; docs/testing.md names all
+#                 soak-transfer, soak-mutation, soak-alone (what needs a quiet machine). KILLS=10000 make soak-faults sets a
+#                 size; docs/testing.md names all
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-all measures everything that the pages show and writes them anew;
 #                 bench-growth, bench-streams, bench-sync, bench-client, bench-js, bench-profile, bench-report and bench-setup are

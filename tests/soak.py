@@ -1,6 +1,7 @@
 """`make soak`: whole tables, long kills, races and fuzzing, and the tests that only it runs; two parts at a time.
 
 `python -m tests.soak [PART…]`. A part is the test files of its folders that have more to do here than in `make test`.
+Their tests that need a quiet machine are the last part, `alone`, beside which nothing runs.
 Their output goes to .venv/soak-logs; the last lines say how each part ended and how many minutes it took. Of one part
 alone, the output is shown. `KILLS=10000 make soak-faults` sets the size of a run; the variables are in docs/testing.md.
 """
@@ -16,6 +17,8 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, Final, NamedTuple
+
+from tests.run import NONE_CHOSEN
 
 # The folders of each part, the longest first. Mutation runs tests of these folders, those that notice faults quickly.
 PARTS: Final = {
@@ -37,6 +40,7 @@ PARTS: Final = {
     "people": ("tests/agent", "tests/items", "tests/programs", "tests/mcp"),
     "transfer": ("tests/export", "tests/upgrade", "tests/test_release.py"),
 }
+ALONE: Final = "alone"
 # Faults, what an operator does and upgrades use the disk; for all others databases lie in memory where there is room.
 ON_DISK: Final = {"faults", "operating", "transfer"}
 # Modules beside tests that have more to do in `make soak`: the tests that import them do, too.
@@ -69,16 +73,19 @@ class End(NamedTuple):
 
 def files_of(part: str) -> list[str]:
     """The test files of a part that have more to do here."""
+    if part == ALONE:
+        files = {file for other in PARTS for file in files_of(other)}
+        return sorted(file for file in files if "mark.alone" in Path(file).read_text("utf-8"))
     places = [Path(place) for place in PARTS[part]]
     paths = [path for place in places for path in ([place] if place.is_file() else place.rglob("test_*.py"))]
     return sorted(str(path) for path in paths if _IS_LONG.search(path.read_text("utf-8")))
 
 
-def commands(part: str) -> list[list[str]]:
-    """What a part runs, one after the other."""
+def commands(part: str, chosen: str = "") -> list[list[str]]:
+    """What a part runs, one after the other: all of its tests, or those with a mark."""
     if part == "mutation":
         return [[sys.executable, "-m", *words] for words in (MUTATION_REASONS, (*MEASURED, *PARTS[part]), MUTATION)]
-    words = ["--capture=no", "--verbose", "--durations", "10", "--timeout", str(TIME_LIMIT)]
+    words = ["-m", chosen, "--capture=no", "--verbose", "--durations", "10", "--timeout", str(TIME_LIMIT)]
     return [[sys.executable, "-m", "pytest", *words, *files_of(part)]]
 
 
@@ -90,15 +97,16 @@ def environment(part: str) -> dict[str, str]:
     return variables
 
 
-def run_all(part: str, output: IO[bytes] | None = None) -> int:
+def run_all(part: str, chosen: str = "", output: IO[bytes] | None = None) -> int:
     """Run the commands of a part; the exit code of the first that failed.
 
     A test may fail while it is measured for mutation, by its time or memory: then it is not chosen for a mutant.
     """
     code = 0
-    for words in commands(part):
+    for words in commands(part, chosen):
         ended = subprocess.run(words, env=environment(part), stdout=output, stderr=output, check=False).returncode
-        code = code or (0 if MEASURED[0] in words else ended)
+        is_fine = MEASURED[0] in words or (chosen and ended == NONE_CHOSEN)
+        code = code or (0 if is_fine else ended)
     return code
 
 
@@ -107,7 +115,7 @@ def run(part: str) -> End:
     began, path = time.monotonic(), LOGS / f"{part}.log"
     print(f"{part} has begun: {path}", flush=True)  # noqa: T201
     with path.open("wb") as log:
-        code = run_all(part, log)
+        code = run_all(part, ALONE if part == ALONE else f"not {ALONE}", log)
     lines = path.read_text("utf-8", "replace").splitlines() or ["nothing"]
     end = End(part, code, (time.monotonic() - began) / 60, lines[-1])
     print(f"{part}: {end.minutes:.0f} minutes, {end.line}", flush=True)  # noqa: T201
@@ -116,15 +124,17 @@ def run(part: str) -> End:
 
 def main(parts: list[str]) -> int:
     """Run the parts; 1 where one has failed."""
-    if unknown := set(parts) - PARTS.keys():
-        print(f"There is no part {', '.join(sorted(unknown))}; the parts are {', '.join(PARTS)}.")  # noqa: T201
+    if unknown := set(parts) - {*PARTS, ALONE}:
+        print(f"There is no part {', '.join(sorted(unknown))}; the parts are {', '.join((*PARTS, ALONE))}.")  # noqa: T201
         return 2
     if len(parts) == 1:
-        return run_all(parts[0])
+        return run_all(parts[0], ALONE if parts[0] == ALONE else "")
     LOGS.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     with ThreadPoolExecutor(LANES) as lanes:
-        ends = list(lanes.map(run, parts or PARTS))
+        ends = list(lanes.map(run, [part for part in parts or PARTS if part != ALONE]))
+    if not parts or ALONE in parts:
+        ends.append(run(ALONE))
     failed = [end.part for end in ends if end.code]
     minutes = (time.monotonic() - began) / 60
     print(*(f"{end.part:10} {end.minutes:4.0f} minutes  {end.line}" for end in ends), sep="\n")  # noqa: T201
