@@ -342,6 +342,9 @@ async def test_limits(open_server: OpenServer, monkeypatch: pytest.MonkeyPatch) 
             await proof_by(person, passkey)
         path = f"/auth/passkeys/{(await listed(person))[0]['uid']}"
         refused(await person("DELETE", path, {"passkey": old}), 401, "invalid_passkey")
+        for _ in range(2 * CHALLENGES_PER_ACCOUNT):  # of all that begin in the same millisecond, the newest is good
+            proof = {"passkey": await proof_by(person, passkey)}
+        good(await person("DELETE", path, proof))
         monkeypatch.setattr(passkeys, "CHALLENGES_PER_ADDRESS", 10)  # a thousand take long
         for _ in range(10):
             await login_options(server.http)

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 
 from strongroom.actions import admin
-from strongroom.rules import ENROLMENT_LIFETIME, MINUTE, TICKET_LIFETIME
+from strongroom.rules import ENROLMENT_LIFETIME, MINUTE, SESSIONS_PER_ACCOUNT, TICKET_LIFETIME, TICKETS_PER_ACCOUNT
 from tests.kit.asynchronous import async_test
 from tests.kit.people.keyrings import keyring
 from tests.kit.people.one_time_codes import code, wrong_code
@@ -187,6 +187,20 @@ async def test_a_ticket_is_bound(nodes: Nodes) -> None:
         unused = await ann.ticket()
         assert (await ann.send("DELETE", TOTP, {**PROOF, "secondFactor": ann.next_code()})).status == 200
         assert_refused(await ann.finish(unused, ann.next_code()), "invalid_ticket")
+
+
+@async_test
+async def test_of_too_many_tickets_the_newest_is_good(nodes: Nodes) -> None:
+    """Whoever asks for many at once, in the same millisecond, can use the last of them; the session stays as well."""
+    async with nodes() as (stage,):
+        owner = await enrolled(stage)
+        for _ in range(TICKETS_PER_ACCOUNT + 10):
+            ticket = await owner.ticket()
+        assert (await owner.finish(ticket, owner.next_code())).status == 200
+        bob = await stage.register("bob")
+        for _ in range(SESSIONS_PER_ACCOUNT + 10):
+            access = (await stage.log_in(bob)).access
+            assert (await stage.send("GET", "/auth/me", access)).status == 200
 
 
 @async_test

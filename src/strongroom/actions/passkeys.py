@@ -49,7 +49,7 @@ async def begin_proof(tx: Tx, challenge_hash: str, user_id: str) -> list[Passkey
 async def _begin(tx: Tx, challenge_hash: str, purpose: Purpose, user_id: str) -> None:
     """Store a challenge of an account; the oldest makes room if there are too many."""
     await store.challenges.add(tx, challenge_hash, purpose, tx.now + CHALLENGE_LIFETIME, user_id=user_id)
-    await store.challenges.trim(tx, user_id, CHALLENGES_PER_ACCOUNT)
+    await store.challenges.trim(tx, user_id, challenge_hash, CHALLENGES_PER_ACCOUNT)
 
 
 async def take(

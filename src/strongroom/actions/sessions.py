@@ -28,7 +28,7 @@ async def open_(
     ):
         raise AccountDisabled if await store.accounts.is_disabled(tx, user_id) else InvalidCredentials
     await store.sessions.add_token(tx, user_id, pair.session_id, pair.jti, 0, pair.refresh_expires_at)
-    await store.sessions.trim(tx, user_id, SESSIONS_PER_ACCOUNT)
+    await store.sessions.trim(tx, user_id, pair.session_id, SESSIONS_PER_ACCOUNT)
 
 
 async def log_in(

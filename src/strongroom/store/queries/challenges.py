@@ -18,10 +18,11 @@ _NTH_OF_ADDRESS = Sql("""
     SELECT expires_at FROM challenges WHERE address = :address AND expires_at > :now
      ORDER BY expires_at DESC LIMIT 1 OFFSET :skip
 """)
+# Of those that began in the same millisecond, the new one stays.
 _TRIM = Sql("""
     DELETE FROM challenges WHERE user_id = :user_id AND challenge_hash IN (
         SELECT challenge_hash FROM challenges WHERE user_id = :user_id
-         ORDER BY created_at DESC, challenge_hash LIMIT :all OFFSET :keep)
+         ORDER BY created_at DESC, challenge_hash <> :newest, challenge_hash LIMIT :all OFFSET :keep)
 """)
 # Whoever deletes the row has used the challenge: of two at once, one finds nothing.
 _TAKE = Sql("""
@@ -60,9 +61,9 @@ async def nth_of_address(tx: Tx, address: str, n: int) -> int | None:
     return expires_at
 
 
-async def trim(tx: Tx, user_id: str, keep: int) -> None:
-    """Delete the oldest challenges of an account that are too many."""
-    await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+async def trim(tx: Tx, user_id: str, newest: str, keep: int) -> None:
+    """Delete the oldest challenges of an account that are too many, never the one that was just added."""
+    await tx.run(_TRIM, user_id=user_id, newest=newest, keep=keep, all=ALL)
 
 
 async def take(tx: Tx, challenge_hash: str, purpose: Purpose, user_id: str | None) -> bool:

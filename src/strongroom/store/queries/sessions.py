@@ -32,10 +32,11 @@ _OPENED = """
       FROM users WHERE id = :user_id AND password_hash = :password_hash AND disabled_at IS NULL
 """
 _OPEN = Sql(sqlite=f"{_OPENED} RETURNING id", postgres=f"{_OPENED} FOR SHARE RETURNING id")
-# The session that was unused for longest ends first.
+# The session that was unused for longest ends first; of those used in the same millisecond, the new one stays.
 _TRIM = Sql("""
     DELETE FROM sessions WHERE user_id = :user_id AND id IN (
-        SELECT id FROM sessions WHERE user_id = :user_id ORDER BY last_used_at DESC, id DESC LIMIT :all OFFSET :keep)
+        SELECT id FROM sessions WHERE user_id = :user_id
+         ORDER BY last_used_at DESC, id <> :newest, id DESC LIMIT :all OFFSET :keep)
 """)
 _LIST = Sql(f"SELECT {columns(Session)} FROM sessions WHERE user_id = :user_id ORDER BY last_used_at DESC, id DESC")
 _TOUCH = Sql("""
@@ -97,9 +98,9 @@ async def open_(
     return opened is not None
 
 
-async def trim(tx: Tx, user_id: str, keep: int) -> int:
-    """End the sessions that are too many; how many there were."""
-    ended = await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+async def trim(tx: Tx, user_id: str, newest: str, keep: int) -> int:
+    """End the sessions that are too many, never the one that was just opened; how many there were."""
+    ended = await tx.run(_TRIM, user_id=user_id, newest=newest, keep=keep, all=ALL)
     if ended:
         tx.notify(user_id, None)
     return ended

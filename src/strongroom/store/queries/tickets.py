@@ -16,11 +16,12 @@ _INSERT = Sql("""
     SELECT :ticket_hash, id, :password, CAST(:device_name AS TEXT), :now, :expires_at
       FROM users WHERE id = :user_id AND password_hash = :password_hash AND disabled_at IS NULL
 """)
-# An attacker who knows the password must not fill the disk with tickets.
+# An attacker who knows the password must not fill the disk with tickets. Of those of the same millisecond, the new one
+# stays.
 _TRIM = Sql("""
     DELETE FROM login_tickets WHERE user_id = :user_id AND ticket_hash IN (
         SELECT ticket_hash FROM login_tickets WHERE user_id = :user_id
-         ORDER BY created_at DESC, ticket_hash LIMIT :all OFFSET :keep)
+         ORDER BY created_at DESC, ticket_hash <> :ticket_hash, ticket_hash LIMIT :all OFFSET :keep)
 """)
 _HOLDER = Sql("""
     SELECT id, email, password_hash FROM users JOIN login_tickets ON login_tickets.user_id = users.id
@@ -54,7 +55,7 @@ async def insert(
         expires_at=expires_at,
         device_name=device_name,
     )
-    await tx.run(_TRIM, user_id=user_id, keep=keep, all=ALL)
+    await tx.run(_TRIM, user_id=user_id, ticket_hash=ticket_hash, keep=keep, all=ALL)
     return added > 0
 
 
