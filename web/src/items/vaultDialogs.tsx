@@ -1,6 +1,6 @@
 // Vaults and folders: made, renamed, deleted with care.
 import type { ReplicaVault } from "@strongroom/client/replica";
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Button } from "../components/button.js";
 import { Confirm } from "../components/confirm.js";
 import { Dialog } from "../components/dialog.js";
@@ -30,13 +30,16 @@ export type Asked =
 /** The dialogue that was asked for. One that is about all items of a place waits until they are read. */
 export function PlaceDialog({ asked, onClose }: { asked: Asked; onClose: () => void }) {
   const { isReady } = useStore(entries);
+  // A sync may read the items again: what was typed, and why a deletion was refused, stays meanwhile.
+  const wasReady = useRef(false);
+  wasReady.current ||= isReady;
   switch (asked.kind) {
     case "newVault":
       return <NameVault onClose={onClose} />;
     case "renameVault":
       return <NameVault vault={asked.vault} onClose={onClose} />;
   }
-  if (!isReady)
+  if (!(asked.kind === "deleteVault" ? wasReady.current : isReady))
     return (
       <Dialog title={texts.items[asked.kind]} onClose={onClose}>
         <Waiting label={texts.items.opening} />
