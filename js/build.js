@@ -11,7 +11,7 @@ const HERE = dirname(fileURLToPath(import.meta.url));
 // KB after gzip. The core is an app of five lines, as one bundle; what is loaded later is not counted. Nor does what the
 // core has count again for the others. The replica is what such an app loads more to open one in IndexedDB, to read, write
 // and follow it; syncs and conflicts are loaded when they are first used, and are the rest of "replica with sync".
-const BUDGET = { "five lines": 25, argon2: 15, replica: 12, "replica with sync": 29, items: 12, react: 3 };
+const BUDGET = { "five lines": 26, argon2: 15, replica: 12, "replica with sync": 29, items: 12, react: 3 };
 const SHARED = {
   absWorkingDir: HERE,
   bundle: true,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.client.format.encoding import NO_PARENT, short
+from strongroom.client.format.encoding import NO_PARENT, short, to_base64
 from strongroom.client.format.parents import Link, trace, trace_all
 from strongroom.errors import (
     DocumentConflict,
@@ -199,7 +199,7 @@ def test_what_is_purged_is_gone(clients: ClientFactory) -> None:
 @given(st.lists(st.integers(0, 30), min_size=1, max_size=12), st.data())
 def test_all_links_are_traced_as_each_alone(parents: list[int], data: st.DataObject) -> None:
     """One walk says of every version what a walk of its own says."""
-    texts = [f"text {number}" for number in range(len(parents))]
+    texts = [to_base64(bytes([number])) for number in range(len(parents))]
     named = {
         text: (data.draw(st.integers(1, 2)), NO_PARENT if parent >= number else short(texts[parent]))
         for number, (text, parent) in enumerate(zip(texts, parents, strict=True))

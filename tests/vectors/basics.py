@@ -110,6 +110,9 @@ def derivation() -> Book:
         "a salt in base64url": {"salt": encoding.to_url(b"\xfb" * 16)},
         "a salt with a line feed": {"salt": spelled["salt"] + "\n"},
         "a salt that is a list": {"salt": [1]},
+        "a salt with padding too much": {"salt": spelled["salt"] + "="},
+        "a sealed key with padding too much": {"recovery": spelled["recovery"] + "="},
+        "a sealed key with a group of padding": {"recovery": spelled["recovery"] + "===="},
         "a short sealed key": {"recovery": encoding.to_base64(bytes(143))},
         "a long sealed key": {"recovery": encoding.to_base64(bytes(145))},
         "the sealed key of format 1": {"recovery": encoding.to_base64(bytes(112))},
@@ -242,14 +245,21 @@ def encodings() -> Book:
         "the same letters, cut otherwise": [["text", "a"], ["text", "bc"]],
     }.items():
         book.good(name, "items", {"items": parts})
-    for text in ("", "sr2.", "é"):
-        book.good(f"the hash of {text!r}", "short", {"text": text})
+    empty = book.good("the hash of nothing", "short", {"text": ""})
+    assert book.good("the hash of nothing, as a proof", "short", {"text": "sr2."}) == empty
+    told = book.good("the hash of bytes in base64", "short", {"text": "+/+/AA=="})
+    assert book.good("the hash of the same bytes as a proof", "short", {"text": "sr2.-_-_AA"}) == told
+    for text in ("é", "sr2.+/+/AA==", "-_-_AA", "+/+/AA", "AAAA=", "sr2.AAAA=", "sr1.AAAA", "x"):
+        book.bad(f"the hash of {text!r}, which spells nothing", "short", {"text": text})
     for data in (b"", b"\0", b"\xfb\xff", b"\xfb\xff\xbf", bytes(range(40, 72))):
         book.good(f"{len(data)} bytes are written", "to-base64", {"bytes": data.hex()})
         book.good(f"base64 of {len(data)} bytes", "base64", {"text": encoding.to_base64(data)})
         book.good(f"base64url of {len(data)} bytes", "base64url", {"text": encoding.to_url(data)})
     for name, text in spellings(encoding.to_base64(b"\xfb\xff\xbf" * 10 + b"\0")).items():
         book.bad(f"base64 {name}", "base64", {"text": text})
+    for count in range(1, 5):
+        book.bad(f"whole groups and {count} signs of padding", "base64", {"text": "AAAA" + "=" * count})
+        book.bad(f"whole groups and {count} signs of padding", "base64url", {"text": "AAAA" + "=" * count})
     for name, text in spellings(encoding.to_url(b"\xfb\xff\xbf" * 10 + b"\0") + "==").items():
         if not name.startswith(("without", "in the")):
             book.bad(f"base64url with padding, {name}", "base64url", {"text": text})

@@ -134,7 +134,7 @@ def spellings(text: str) -> dict[str, str]:
         "with a sign that is none": text[:8] + "!" + text[9:],
         "with a letter from outside ASCII": text[:8] + "é" + text[9:],
         "with padding inside": text[:8] + "====" + text[8:],
-    }
+    } | {f"with {count} signs of padding too many": text + "=" * count for count in range(1, 5)}
     if text.endswith("="):
         found["without its padding"] = text.rstrip("=")
         last = text.rstrip("=")[-1]

@@ -119,7 +119,8 @@ const tape = (draws) => {
     return drawn;
   };
 };
-const short = async (text) => (await sha256(text)).slice(0, 16);
+const bytesSpelled = (text) => (text.startsWith("sr2.") ? base64url(text.slice(4)) : base64(text));
+const short = async (text) => (await sha256(bytesSpelled(text))).slice(0, 16);
 
 // The box
 const freshOf = (key, salt) => hkdf(key, salt, items("box"), 64);
@@ -372,7 +373,7 @@ const reopen = async (keyring, key) => {
   checkBody(body, head);
   return {
     accountKey: hex(key), account: hex(account), version, generation, previous: hex(previous),
-    digest: hex(await sha256(keyring)), body,
+    digest: hex(await sha256(base64(keyring))), body,
   };
 };
 const openSlot = async (pair, slot, associated) => {
@@ -575,10 +576,13 @@ const trace = async ({ of, newest: [version, text], seen: [seenVersion, seenText
   const told = (one) => (of === "blob" ? blobHead(base64(one)) : readProof(one));
   const parentOf = (one) => hex(told(one).parent);
   const known = new Map();
-  for (const [at, one] of history) known.set(hex(await short(one)), [at, one]);
-  const wanted = hex(await short(seenText));
+  for (const [at, one] of history) {
+    const named = await short(one).catch((refusal) => require(refusal instanceof Refusal) && null);
+    if (named) known.set(hex(named), [at, one]);
+  }
   let lowest = version;
   let parent = parentOf(text);
+  const wanted = hex(await short(seenText));
   if (text === seenText) return { descent: "follows" };
   if (told(text).generation < told(seenText).generation) return { descent: "forked" };
   while (parent !== wanted) {

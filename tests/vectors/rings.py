@@ -229,7 +229,7 @@ def _given(ring: Keyring, body: Given, before: str, password: derive.PasswordKey
         "account": ring.account.hex(),
         "version": ring.version + 1,
         "generation": ring.generation,
-        "previous": primitives.sha256(before.encode()).hex(),
+        "previous": keyring.digest_of(before).hex(),
         "slots": "",
         "wrap": password.wrap.hex(),
         "body": body,

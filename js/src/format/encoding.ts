@@ -112,9 +112,11 @@ export const isObject = (value: unknown): value is Readonly<Record<string, unkno
 /** Whether all bytes are zero. */
 export const isZero = (raw: Uint8Array): boolean => raw.every((byte) => byte === 0);
 
-/** The first 16 bytes of the SHA-256 of a text: what a row names its parent by. */
-export const short = async (value: string): Promise<Bytes> =>
-  (await primitives().sha256(encoder.encode(value))).slice(0, PARENT);
+/** The first 16 bytes of the SHA-256 of what a proof or base64 spells: what a row names its parent by. */
+export async function short(value: string): Promise<Bytes> {
+  const raw = value.startsWith(PREFIX) ? fromUrl(value.slice(PREFIX.length)) : fromBase64(value);
+  return (await primitives().sha256(raw)).slice(0, PARENT);
+}
 
 /** The SHA-256 of a text. */
 export const digest = (value: string): Promise<Bytes> => primitives().sha256(encoder.encode(value));

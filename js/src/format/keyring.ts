@@ -15,7 +15,6 @@ import {
   checkedUid,
   checkedVersion,
   compare,
-  digest as digestOf,
   equal,
   FORMAT,
   fromBase64,
@@ -75,7 +74,7 @@ export interface VaultEntry {
 export interface State extends Head {
   /** The slots as they are stored; empty where they are to be made anew. */
   readonly slots: Bytes;
-  /** SHA-256 of this keyring's text; empty until it is sealed. */
+  /** SHA-256 of this keyring; empty until it is sealed. */
   readonly digest: Bytes;
 }
 
@@ -323,6 +322,9 @@ export class Keyring implements State {
 
 /** The key of a keyring's body. */
 const keyringKey = async (accountKey: Secret): Promise<Key> => deriveKey(await accountKey.key(), "HKDF", "keyring");
+
+/** SHA-256 of a keyring's bytes: what the next one, and a device, knows it by. */
+export const digestOf = (sealed: string): Promise<Bytes> => primitives().sha256(fromBase64(sealed));
 
 /** What the head of a keyring says, as the server can read it too. */
 export function readHead(sealed: string): Head & { slots: Bytes; raw: Bytes; body: Bytes } {

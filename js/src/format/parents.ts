@@ -1,5 +1,6 @@
 // Parents: whether a newer row knew of what this device has seen. Each row names, by a hash, the row that it follows
-// on. The texts of `hmac` (of blobs: `data`) alone prove the chain.
+// on. What `hmac` (of blobs: `data`) spells alone proves the chain.
+import { Tampered } from "../errors.js";
 import { type Bytes, equal, isZero, short, toUrl } from "./encoding.js";
 
 /** How a newer row stands to the one that was seen. */
@@ -22,9 +23,16 @@ export async function follows(newest: string, seen: string, read: Reader): Promi
   return equal(parent, await short(seen)) && generation >= read(seen).generation;
 }
 
+/** The links by what names them. A text that spells nothing can be named by no row. */
 async function known(history: Iterable<Link>): Promise<Map<string, Link>> {
   const found = new Map<string, Link>();
-  for (const link of history) found.set(await hash(link[1]), link);
+  for (const link of history) {
+    try {
+      found.set(await hash(link[1]), link);
+    } catch (fault) {
+      if (!(fault instanceof Tampered)) throw fault;
+    }
+  }
   return found;
 }
 
@@ -35,9 +43,9 @@ async function known(history: Iterable<Link>): Promise<Map<string, Link>> {
  * and only tell a gap from a fork. Whoever knew of a row had its key: an older one is somebody's who was shut out.
  */
 export async function trace(newest: Link, seen: Link, history: Iterable<Link>, read: Reader): Promise<Descent> {
-  const [left, wanted] = [await known(history), await hash(seen[1])];
   let [lowest] = newest;
   let { generation, parent } = read(newest[1]);
+  const [left, wanted] = [await known(history), await hash(seen[1])];
   if (newest[1] === seen[1]) return "follows"; // the tombstone of a notice that was seen: a proof is good for one version
   if (generation < read(seen[1]).generation) return "forked";
   for (let at = toUrl(parent); at !== wanted; at = toUrl(parent)) {
@@ -53,9 +61,9 @@ export async function trace(newest: Link, seen: Link, history: Iterable<Link>, r
 
 /** What `trace` says of each link of a history, with one walk along the parents. */
 export async function traceAll(newest: Link, history: readonly Link[], read: Reader): Promise<Descent[]> {
-  const [links, reached] = [await known(history), new Set([await hash(newest[1])])];
   let [lowest] = newest;
   const { generation, parent: first } = read(newest[1]);
+  const [links, reached] = [await known(history), new Set([await hash(newest[1])])];
   let parent = first;
   for (let link = links.get(toUrl(parent)); link && !reached.has(toUrl(parent)); link = links.get(toUrl(parent))) {
     reached.add(toUrl(parent));

@@ -4,8 +4,8 @@
 // vault of the directory is there, and each keyring belongs to the account. Vaults that the directory does not have, such
 // as one whose deletion was interrupted, are carried unread.
 import { Invalid, Locked, RolledBack, Tampered } from "../errors.js";
-import { type Bytes, digest, equal, isObject, must, short, toUrl } from "../format/encoding.js";
-import { type Keyring, readHead } from "../format/keyring.js";
+import { type Bytes, equal, isObject, must, short, toUrl } from "../format/encoding.js";
+import { digestOf, type Keyring, readHead } from "../format/keyring.js";
 import { sealName } from "../format/names.js";
 import { blobLineage, openPastBlob, type Row, verifyDocument } from "../format/seal.js";
 import {
@@ -148,8 +148,8 @@ export class AccountFile {
     const { account, version, previous } = readHead(line.keyring);
     must(equal(account, this.ring.account) && version === line.version);
     const before = this.replaced.at(-1);
-    if (before?.version === version - 1) must(equal(await digest(before.keyring), previous));
-    if (version === this.ring.version - 1) must(equal(await digest(line.keyring), this.ring.previous));
+    if (before?.version === version - 1) must(equal(await digestOf(before.keyring), previous));
+    if (version === this.ring.version - 1) must(equal(await digestOf(line.keyring), this.ring.previous));
     this.replaced.push(line);
   }
 }

@@ -3,8 +3,8 @@ import { CredentialsRolledBack, InvalidCredentials, InvalidSecondFactor, RolledB
 import { type Prepared, renew, rotate as rotateKeys } from "../format/account.js";
 import { type PasswordKeys, passwordKeys, spelledAuth } from "../format/derive.js";
 import { type Descriptor, spellDescriptor } from "../format/descriptor.js";
-import { digest, equal } from "../format/encoding.js";
-import { type Keyring, readHead } from "../format/keyring.js";
+import { equal } from "../format/encoding.js";
+import { digestOf, type Keyring, readHead } from "../format/keyring.js";
 import * as keyringSlots from "../format/keyringSlots.js";
 import type { StoredKeyring } from "../net/decoders.js";
 import { changePassword } from "../net/requests/accounts.js";
@@ -81,7 +81,7 @@ async function newestStored(core: Core): Promise<StoredKeyring> {
 
 /** Refuse to replace a keyring that this device's does not follow on: a vault's key may be in that one alone. */
 async function requirePast(core: Core, { version, keyring }: StoredKeyring): Promise<void> {
-  if (!core.keyring().followsOn(version, await digest(keyring))) throw new RolledBack(WENT_ON);
+  if (!core.keyring().followsOn(version, await digestOf(keyring))) throw new RolledBack(WENT_ON);
 }
 
 /** New keys of the next generation for the account and every vault. What is stored is not sealed anew here. */

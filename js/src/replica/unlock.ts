@@ -3,8 +3,8 @@ import { codeOf, InsufficientScope, Invalid, Locked, VaultNotFound } from "../er
 import { sealBox } from "../format/box.js";
 import { toValue } from "../format/content.js";
 import { checkWork, kdfSalt, readDescriptor, spellDescriptor } from "../format/descriptor.js";
-import { type Bytes, compare, digest, items, KEY, must, short, text, toBase64, toUrl } from "../format/encoding.js";
-import { type Keyring, readHead } from "../format/keyring.js";
+import { type Bytes, compare, digest, items, KEY, must, PARENT, text, toBase64, toUrl } from "../format/encoding.js";
+import { digestOf, type Keyring, readHead } from "../format/keyring.js";
 import { deriveKey } from "../format/keys.js";
 import { checkedVaultName } from "../format/names.js";
 import { type Key, primitives } from "../format/primitives.js";
@@ -70,7 +70,7 @@ function ownerOf({ token, ring }: Core): string {
 /** With another token for the same place, what the one before did not allow is tried again. */
 async function noteToken({ token }: Core, tables: Tables): Promise<void> {
   if (!token) return;
-  const known = toUrl(await short(token.token.apiKey));
+  const known = toUrl((await digest(token.token.apiKey)).subarray(0, PARENT));
   if (known === (await tables.fact("token"))) return;
   tables.setFact("token", known);
   await tables.offerAgain([codeOf(InsufficientScope)]);
@@ -92,7 +92,7 @@ export async function storeKeys(core: Core, tables: Tables): Promise<void> {
   const [known, identities] = [await tables.fact("identity"), await ring.identityChecks()];
   must(known === undefined || identities.includes(known), OLD_KEYS);
   if (before !== undefined) {
-    countGap(core, ring, version, await digest(before));
+    countGap(core, ring, version, await digestOf(before));
     if (readHead(before).generation === ring.generation) requireDirectory(await ring.reopened(before), ring);
   }
   const seen = await tables.fact("descriptor");

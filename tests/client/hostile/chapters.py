@@ -13,6 +13,7 @@ from tests.client.hostile import (
     on_history,
     on_lists,
     on_second_factors,
+    on_spellings,
     on_transport,
     on_vaults,
     on_writes,
@@ -22,5 +23,6 @@ CHAPTERS = (
     *(on_accounts, on_documents, on_writes, on_batches, on_vaults, on_transport, on_forks, on_epochs, on_history),
     on_second_factors,
     on_lists,
+    on_spellings,
 )
 PAGE = Path(__file__).parents[3] / "docs" / "testing.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -166,6 +167,11 @@ def no(*_: Any, **__: Any) -> bool:
     return False
 
 
+def loose_base64(text: str) -> bytes:
+    """Read whatever a decoder of base64 takes."""
+    return base64.b64decode(text)
+
+
 class Believing(http._BoundedBody):
     """An answer without a bound, from wherever it comes."""
 
@@ -196,6 +202,10 @@ _open, _verify, _repeated = seal.open_document, seal.verify_document, outgoing._
 _update_wire = vaults.update_wire
 
 GUARDS: dict[str, Guard] = {
+    "that base64 has one spelling": Guard(
+        replaced((keyring, "from_base64", loose_base64), (seal, "from_base64", loose_base64)),
+        client=("a keyring with one sign of padding too many", "salt of a blob with padding too much"),
+    ),
     "the floor of the key derivation": Guard(
         replaced((Descriptor, "check", nothing)),
         client=("key derivation with less memory", "key derivation with fewer passes"),

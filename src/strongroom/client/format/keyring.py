@@ -72,7 +72,7 @@ class Keyring(Body, frozen=True, kw_only=True):
     version: int
     previous: bytes  # SHA-256 of the keyring before
     sealed_slots: bytes  # as they are stored; empty where they are to be made anew
-    digest: bytes  # SHA-256 of this keyring's text; empty until it is sealed
+    digest: bytes  # SHA-256 of this keyring; empty until it is sealed
 
     @classmethod
     def new(cls, password: PasswordKeys, descriptor: Descriptor, random: Random = primitives.random) -> Keyring:
@@ -269,7 +269,7 @@ def seal(
     if len(sealed) > MOST:
         raise Invalid({"name": "does not fit: the directory of vaults is full; use fewer vaults or shorter names"})
     again = reopen(sealed, ring.key)
-    if again != msgspec.structs.replace(ring, sealed_slots=slots, digest=primitives.sha256(sealed.encode("ascii"))):
+    if again != msgspec.structs.replace(ring, sealed_slots=slots, digest=digest_of(sealed)):
         raise Tampered(_AGAIN)
     return sealed, again
 
@@ -308,8 +308,13 @@ def reopen(sealed: str, key: bytes) -> Keyring:
         version=version,
         previous=head[_FIXED - KEY : _FIXED],
         sealed_slots=head[_FIXED:],
-        digest=primitives.sha256(sealed.encode("ascii")),
+        digest=digest_of(sealed),
     )
+
+
+def digest_of(sealed: str) -> bytes:
+    """SHA-256 of a keyring's bytes: what the next one, and a device, knows it by."""
+    return primitives.sha256(from_base64(sealed))
 
 
 def account_of(sealed: str) -> bytes:

@@ -1,14 +1,16 @@
 """Parents: whether a newer row knew of what this device has seen.
 
-Each row names, by a hash, the row that it follows on. The texts of `hmac` (of blobs: `data`) alone prove the chain.
+Each row names, by a hash, the row that it follows on. What `hmac` (of blobs: `data`) spells alone proves the chain.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from enum import Enum
 from typing import NamedTuple
 
+from strongroom.client.errors import Tampered
 from strongroom.client.format.encoding import NO_PARENT, short
 
 Reader = Callable[[str], tuple[int, bytes]]  # of a text: the generation and the parent that it names
@@ -41,9 +43,9 @@ def trace(newest: Link, seen: Link, history: Iterable[Link], read: Reader) -> De
     A text is believed only because the row after it names its hash. The versions of `history` are the server's word,
     and only tell a gap from a fork. Whoever knew of a row had its key: an older one is somebody's who was shut out.
     """
-    known = {short(link.text): link for link in history}
-    wanted, lowest = short(seen.text), newest.version
+    known = _known(history)
     generation, parent = read(newest.text)
+    wanted, lowest = short(seen.text), newest.version
     if newest.text == seen.text:
         return Descent.FOLLOWS  # the tombstone of a notice that was seen: a proof is good for one version
     if generation < read(seen.text)[0]:
@@ -58,11 +60,20 @@ def trace(newest: Link, seen: Link, history: Iterable[Link], read: Reader) -> De
     return Descent.FOLLOWS
 
 
+def _known(history: Iterable[Link]) -> dict[bytes, Link]:
+    """The links by what names them. A text that spells nothing can be named by no row."""
+    known = {}
+    for link in history:
+        with suppress(Tampered):
+            known[short(link.text)] = link
+    return known
+
+
 def trace_all(newest: Link, history: Sequence[Link], read: Reader) -> list[Descent]:
     """What `trace` says of each link of a history, with one walk along the parents."""
-    known = {short(link.text): link for link in history}
-    reached, lowest = {short(newest.text)}, newest.version
+    known = _known(history)
     generation, parent = read(newest.text)
+    reached, lowest = {short(newest.text)}, newest.version
     while parent not in reached and (link := known.get(parent)) is not None:
         reached.add(parent)
         lowest, parent = min(lowest, link.version), read(link.text)[1]

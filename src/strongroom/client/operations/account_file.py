@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom import model
 from strongroom.client.errors import Locked, RolledBack, Tampered
-from strongroom.client.format import keyring, names, primitives, seal
+from strongroom.client.format import keyring, names, seal
 from strongroom.client.format.encoding import short
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.operations.documents import KeyScope, key_scope
@@ -183,7 +183,7 @@ class AccountFile:
 
 
 def _require_next(before: str, previous: bytes) -> None:
-    if primitives.sha256(before.encode()) != previous:
+    if keyring.digest_of(before) != previous:
         raise Tampered
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, WrongServer
-from strongroom.client.format import account, derive, keyring, primitives
+from strongroom.client.format import account, derive, keyring
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import from_url
 from strongroom.client.net import effects, requests
@@ -247,7 +247,7 @@ def _newest(core: Core) -> Effects[Stored]:
 
 def _require_past(core: Core, stored: Stored) -> None:
     """Refuse to replace a keyring that this device's does not follow on: a vault's key may be in that one alone."""
-    if not core.keyring().follows_on(stored.version, primitives.sha256(stored.keyring.encode())):
+    if not core.keyring().follows_on(stored.version, keyring.digest_of(stored.keyring)):
         raise RolledBack(_WENT_ON)
 
 

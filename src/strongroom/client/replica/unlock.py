@@ -11,7 +11,7 @@ from strongroom import identifiers, model
 from strongroom.client.errors import CredentialsRolledBack, Locked, Tampered
 from strongroom.client.format import box, content, derive, keyring, names, primitives, seal
 from strongroom.client.format.derive import Descriptor
-from strongroom.client.format.encoding import from_base64, items, label, short, text, to_base64, to_url
+from strongroom.client.format.encoding import PARENT, from_base64, items, label, text, to_base64, to_url
 from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
 from strongroom.client.net import effects
 from strongroom.client.operations import documents, keyrings
@@ -76,7 +76,7 @@ def _require_owner(file: File, owner: str) -> None:
 def _note_token(core: Core, file: File) -> None:
     """With another token for the same place, what the one before did not allow is tried again."""
     token = core.token
-    if token is not None and (digest := to_url(short(token.api_key))) != file.fact("token"):
+    if token is not None and (digest := to_url(primitives.sha256(text(token.api_key))[:PARENT])) != file.fact("token"):
         file.set_fact("token", digest)
         file.refusals.offer_again([InsufficientScope.code])
 
@@ -108,7 +108,7 @@ def store_keys(core: Core, file: File) -> None:
     if file.fact("identity") not in {None, *ring.identity_checks()}:
         raise Tampered(OLD_KEYS)
     if before is not None:
-        keyrings.count_gap(core, ring, version, primitives.sha256(before.encode()))
+        keyrings.count_gap(core, ring, version, keyring.digest_of(before))
     if before is not None and keyring.generation_of(before) == ring.generation:
         keyrings.require_directory(keyring.reopen(before, ring.key), ring)
     seen = file.fact("descriptor")
