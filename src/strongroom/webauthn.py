@@ -6,6 +6,7 @@ The only file of the server that imports `fido2`. Bytes are texts in base64url h
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import ipaddress
 import json
@@ -179,7 +180,10 @@ def _encode(data: bytes) -> str:
 
 
 def _decode(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    if _encode(data) != text:
+        raise binascii.Error("not canonical base64url")
+    return data
 
 
 def _hash(challenge: bytes) -> str:

@@ -29,6 +29,7 @@ BOTH: dict[str, dict[str, Any]] = {
     "an origin that is no text": {"origin": [ORIGIN]},
     "another rp id": {"rp_id": "example.com"},
     "another challenge": {"challenge": b64(os.urandom(32))},
+    "a challenge with padding": {"challenge": CHALLENGE + "="},
     "no challenge": {"challenge": ""},
     "a challenge that is a length": {"challenge": 2**40},
     "a challenge that is a list": {"challenge": [1, 2, 3]},
