@@ -1,6 +1,7 @@
 // What a vector can ask for: each operation takes plain data and gives plain data, or refuses.
 import { Refusal, Tampered } from "../src/errors.js";
 import { openBox, sealBox } from "../src/format/box.js";
+import { toContent, toValue } from "../src/format/content.js";
 import { masterKey, newDescriptor, newPassword, spelledAuth, splitMaster } from "../src/format/derive.js";
 import { kdfSalt, normalEmail, readDescriptor, spellDescriptor } from "../src/format/descriptor.js";
 import {
@@ -32,7 +33,7 @@ import {
   type VaultKeys,
 } from "../src/format/keys.js";
 import { collectionKeys, openName, sealName } from "../src/format/names.js";
-import { type Content, pad, paddedLength, unpad } from "../src/format/padding.js";
+import { type Content, JSON_TEXT, pad, paddedLength, unpad } from "../src/format/padding.js";
 import { trace } from "../src/format/parents.js";
 import { passkeyId, passkeySlot } from "../src/format/passkey.js";
 import { passkeySecret, passkeyWrap, PRF_INPUT } from "../src/format/passkeySecret.js";
@@ -179,6 +180,8 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
   "padded-length": (given) => ({ padded: paddedLength(given.length) }),
   pad: (given) => ({ padded: hex(pad(content(given))) }),
   unpad: (given) => shown(unpad(unhex(given.padded))),
+  "read-content": (given) => ({ value: toValue({ kind: JSON_TEXT, data: unhex(given.json) }) }),
+  "write-content": (given) => ({ value: toValue(toContent(given.value)) }),
   "seal-box": async (given) => ({
     box: hex(
       await sealBox(await key(given.key), tape(given.random)(32), unhex(given.plaintext), unhex(given.associated)),

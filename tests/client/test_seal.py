@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -255,6 +257,18 @@ def test_what_json_cannot_hold_is_refused(value: object) -> None:
     """A value that cannot be sealed is the caller's mistake, and says so."""
     with pytest.raises(Invalid):
         to_content(value)
+
+
+def test_a_stack_without_room_is_no_fault_of_the_server() -> None:
+    """A value that is not too deep is not called tampered where the caller's own stack is nearly full."""
+    content = padding.Content(padding.JSON, b"[" * 400 + b"]" * 400)
+    assert to_value(content)
+
+    def called(levels: int) -> Any:
+        return called(levels - 1) if levels else to_value(content)
+
+    with pytest.raises(RecursionError):
+        called(sys.getrecursionlimit() - len(inspect.stack()) - 300)
 
 
 @pytest.mark.parametrize(

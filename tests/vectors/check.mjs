@@ -60,16 +60,45 @@ const uidOf = (uid) => (isUuid(uid) ? uid.toLowerCase() : nameOf(uid));
 const order = (a, b) => (typeof a === "string" ? Buffer.compare(utf8.encode(a), utf8.encode(b)) : a - b);
 const ascends = (values) => values.every((value, i) => i === 0 || order(values[i - 1], value) < 0);
 const isObject = (value) => value !== null && typeof value === "object" && !Array.isArray(value);
-const isSound = (value) => {
-  if (typeof value === "string") return value.isWellFormed();
-  if (typeof value === "number") return Number.isFinite(value);
-  if (value === null || typeof value !== "object") return true;
-  return Object.entries(value).every(([name, inner]) => isSound(name) && isSound(inner));
+// Depth and members of JSON, sign by sign: a parser alone keeps one of two members of the same name.
+const shape = (text) => {
+  const open = [];
+  let [deepest, twice] = [0, false];
+  for (let at = 0; at < text.length; at += 1) {
+    if (text[at] === '"') {
+      const start = at;
+      for (at += 1; text[at] !== '"'; at += 1) if (text[at] === "\\") at += 1;
+      if (!/^\s*:/.test(text.slice(at + 1, at + 20)) && !/^\s*:/.test(text.slice(at + 1))) continue;
+      const name = JSON.parse(text.slice(start, at + 1));
+      twice ||= open.at(-1).has(name);
+      open.at(-1).add(name);
+    } else if ("[{".includes(text[at])) {
+      open.push(new Set());
+      deepest = Math.max(deepest, open.length);
+    } else if ("]}".includes(text[at])) open.pop();
+  }
+  return { deepest, twice };
 };
-const parse = (text) => {
+const exact = (n) => Math.abs(n) < 2 ** 53;
+const portable = (n) => exact(n) || (Number.isFinite(n) && Math.abs(n) >= 1e21);
+const isSound = (value, takes) => {
+  if (typeof value === "string") return value.isWellFormed();
+  if (typeof value === "number") return takes(value);
+  if (value === null || typeof value !== "object") return true;
+  return Object.entries(value).every(([name, inner]) => isSound(name) && isSound(inner, takes));
+};
+const parse = (text, most, takes, once = false) => {
   const value = orElse(tampered, () => JSON.parse(text));
-  require(isSound(value));
+  const { deepest, twice } = shape(text);
+  require(deepest <= most && !(once && twice) && isSound(value, takes));
   return value;
+};
+const parseContent = (bytes) => parse(orElse(tampered, () => strict.decode(bytes)), 500, portable);
+const writeContent = (value) => {
+  const depthOf = (one) =>
+    (one !== null && typeof one === "object" ? 1 + Math.max(0, ...Object.values(one).map(depthOf)) : 0);
+  require(depthOf(value) <= 500 && isSound(value, portable), invalid);
+  return parseContent(utf8.encode(JSON.stringify(value)));
 };
 
 // Primitives
@@ -179,7 +208,7 @@ const shown = ({ kind, content }) => ({ kind, content: hex(content) });
 
 // From a password to keys
 const readDescriptor = (given, [leastMemory, leastPasses] = [0, 0]) => {
-  const spelled = typeof given === "string" ? parse(given) : given;
+  const spelled = typeof given === "string" ? parse(given, 32, Number.isFinite) : given;
   require(isObject(spelled));
   const { format, kdf, memory, passes, lanes } = spelled;
   require(format === 2 && kdf === "argon2id" && [memory, passes, lanes].every(Number.isInteger));
@@ -369,7 +398,7 @@ const reopen = async (keyring, key) => {
   require(isVersion(version) && isGeneration(generation) && zeros(previous) === (version === 1));
   const opened = unpad(await openBox(await under(key, "keyring"), head.body, items("keyring", head.head)));
   require(opened.kind === 1);
-  const body = parse(orElse(tampered, () => strict.decode(opened.content)));
+  const body = parse(orElse(tampered, () => strict.decode(opened.content)), 32, exact, true);
   checkBody(body, head);
   return {
     accountKey: hex(key), account: hex(account), version, generation, previous: hex(previous),
@@ -747,6 +776,8 @@ const OPERATIONS = {
     const authPublic = (await recoveryAuth(unhex(secret))).public;
     return { printed: await printRecovery(unhex(secret)), ...(await hexed({ wrap, wrapPublic, authPublic })) };
   },
+  "read-content": ({ json }) => ({ value: parseContent(unhex(json)) }),
+  "write-content": ({ value }) => ({ value: writeContent(value) }),
   "seal-auth": sealAuth,
   "open-auth": openAuth,
   "keyring-key": ({ accountKey }) => hexed({ keyring: under(unhex(accountKey), "keyring") }),

@@ -7,13 +7,14 @@ import re
 from pathlib import Path
 from typing import Any, Final
 
-from tests.vectors import basics, passkeys, rings, rows
+from tests.vectors import basics, contents, passkeys, rings, rows
 from tests.vectors.book import Book
 
 HERE = Path(__file__).parent
 CHAPTERS = {
     "encoding": basics.encodings,
     "padding": basics.paddings,
+    "content": contents.contents,
     "boxes": basics.boxes,
     "derivation": basics.derivation,
     "recovery": basics.recovery_keys,

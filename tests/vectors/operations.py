@@ -24,6 +24,7 @@ from strongroom.client.format import (
     seal,
     tokens,
 )
+from strongroom.client.format.content import to_content, to_value
 from strongroom.client.format.derive import Descriptor, Floor, PasswordKeys
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKey, VaultKeys, keyring_key
@@ -101,6 +102,14 @@ def _unpad(given: Given) -> Given:
 
 def _content(content: Content) -> Given:
     return {"kind": content.kind, "content": content.data.hex()}
+
+
+def _read_content(given: Given) -> Given:
+    return {"value": to_value(Content(padding.JSON, hexed(given["json"])))}
+
+
+def _write_content(given: Given) -> Given:
+    return {"value": to_value(to_content(given["value"]))}
 
 
 def _seal_box(given: Given) -> Given:
@@ -492,6 +501,8 @@ OPERATIONS: dict[str, Callable[[Given], Given]] = {
     "padded-length": _padded_length,
     "pad": _pad,
     "unpad": _unpad,
+    "read-content": _read_content,
+    "write-content": _write_content,
     "seal-box": _seal_box,
     "open-box": _open_box,
     "key-pair": _key_pair,
@@ -544,6 +555,7 @@ WRITERS = frozenset(
         "to-base64",
         "padded-length",
         "pad",
+        "write-content",
         "seal-box",
         "seal-to",
         "filler",
@@ -567,6 +579,7 @@ READERS = {
     "slot": {"open-slot"},
     "passkey": {"unlock-keyring"},
     "row": {"open-document"},
+    "content": {"read-content"},
     "blob": {"open-blob"},
     "token": {"read-token"},
     "name": {"open-name"},

@@ -369,8 +369,38 @@ def _insider(book: Book, scene: Scene) -> None:
         {"accountKey": ring.key.hex(), "keyring": _ring(ring, good)},
     )
     doubled = msgspec.json.encode(good)[:-1] + b',"must":[]}'
-    given = {"accountKey": ring.key.hex(), "keyring": _ring(ring, doubled)}
-    book.good("of a member that stands twice, the last counts", "reopen-keyring", given)
+    refuse("a member twice", _ring(ring, doubled))
+    spelled = msgspec.json.encode(good)
+    for name, more in {
+        "a member twice, once with an escape": rb'"mus\u0074":[]',
+        "an unknown member twice": b'"x":1,"x":1',
+        "a member twice, deep in an unknown one": b'"x":[[{"y":{"a":1,"b":2,"a":1}}]]',
+        "an empty name twice": b'"":1,"":1',
+        "an integer of 2^53 in an unknown member": b'"x":9007199254740992',
+        "an integer of -2^53 in an unknown member": b'"x":[-9007199254740992]',
+        "an integer of 30 digits in an unknown member": b'"x":{"y":1' + b"0" * 29 + b"}",
+        "a number of 10^20 in an unknown member": b'"x":1e20',
+        "a number of 10^300 in an unknown member": b'"x":-1e300',
+        "an unknown member that is too deep": b'"x":' + b"[" * 32 + b"]" * 32,
+        "an unknown member that is far too deep": b'"x":' + b"[" * 3_000 + b"]" * 3_000,
+        "objects that are too deep": b'"x":' + b'{"x":' * 31 + b"{}" + b"}" * 31,
+    }.items():
+        refuse(name, _ring(ring, spelled[:-1] + b"," + more + b"}"))
+    for name, more in {
+        "names that stand twice in different objects": b'"x":[{"a":1},{"a":1,"x":{"a":1}}]',
+        "a colon, a quotation mark and a backslash in a text": rb'"x":"a\":\\",":":":"',
+        "the largest integers": b'"x":[9007199254740991,-9007199254740991]',
+        "an integer with a fraction": b'"x":[1.0,-0.0,5e2]',
+        "fractions": b'"x":[0.5,1e-9,-2.25]',
+        "lists as deep as may be": b'"x":' + b"[" * 31 + b"]" * 31,
+    }.items():
+        given = {"accountKey": ring.key.hex(), "keyring": _ring(ring, spelled[:-1] + b"," + more + b"}")}
+        book.good(f"a key holder wrote {name}", "reopen-keyring", given)
+    number = f'"version":{good["gone"][0]["version"]}'.encode()
+    assert spelled.count(number) == 1
+    given = {"accountKey": ring.key.hex(), "keyring": _ring(ring, spelled.replace(number, number + b".0"))}
+    book.good("a key holder wrote a version with a fraction of zero", "reopen-keyring", given)
+    refuse("a version with a fraction", _ring(ring, spelled.replace(number, number + b".5")))
     for name, raw in {
         "no JSON": b"{",
         "a list": b"[]",
@@ -424,7 +454,6 @@ def _insider(book: Book, scene: Scene) -> None:
         book.bad(f"a key holder wrote slots of generation {generation}", "recover-keyring", by_print)
     for member in good:
         refuse(f"a body without {member}", _ring(ring, {name: value for name, value in good.items() if name != member}))
-    spelled = msgspec.json.encode(good)
     refuse("a lone surrogate that is spelled without three digits", _ring(ring, spelled[:-1] + b',"x":"\\udbff"}'))
     full = {**good, "past": [encoding.to_base64(bytes(16))] * (keyring_body.MOST_PAST - 1) + [good["past"][-1]]}
     refuse("version 2^53 with a past that is full", _ring(ring, full, version=2**53))

@@ -1,13 +1,12 @@
 // Serialisation of values: JSON or bytes.
 import { Invalid } from "../errors.js";
-import { fromText, must, NONE, text } from "./encoding.js";
+import { NONE, text } from "./encoding.js";
 import { type Content, JSON_TEXT, NOTHING, RAW } from "./padding.js";
+import { CONTENT, isPortable, readJson } from "./strictJson.js";
 
 /** No content. */
 export const EMPTY: Content = { kind: NOTHING, data: NONE };
-const DEEPEST = 500;
 const TOO_DEEP = "is nested too deeply, or holds itself";
-const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/;
 
 /** A value as what is sealed. Bytes stay bytes, everything else is JSON. */
 export function toContent(value: unknown): Content {
@@ -22,12 +21,13 @@ export function toContent(value: unknown): Content {
 /** What JSON cannot hold of a value, and where. It names types and places, never contents. */
 function faultOf(value: unknown, place: string, depth: number): string | null {
   const at = place && ` at ${place}`;
-  if (depth > DEEPEST) return TOO_DEEP;
   if (value === null || typeof value === "boolean") return null;
-  if (typeof value === "bigint" || (Number.isInteger(value) && isRounded(value as number)))
+  if (typeof value === "number" && !Number.isFinite(value)) return `has a number that is not finite${at}`;
+  if (typeof value === "bigint" || (typeof value === "number" && !isPortable(value)))
     return `has an integer beyond 2^53 - 1${at}; store it as a text`;
-  if (typeof value === "number") return Number.isFinite(value) ? null : `has a number that is not finite${at}`;
+  if (typeof value === "number") return null;
   if (typeof value === "string") return value.isWellFormed() ? null : `has a text that is not valid Unicode${at}`;
+  if (depth === CONTENT.deepest && (Array.isArray(value) || isPlain(value))) return TOO_DEEP;
   if (Array.isArray(value))
     return firstFault(value.length, (one) => faultOf(value[one], `${place}[${one}]`, depth + 1));
   if (ArrayBuffer.isView(value) || value instanceof ArrayBuffer)
@@ -51,9 +51,6 @@ function firstFault(count: number, fault: (at: number) => string | null): string
   return null;
 }
 
-/** Whether JSON would write a number as an integer that not every reader keeps. */
-const isRounded = (value: number): boolean => !Number.isSafeInteger(value) && Math.abs(value) < 1e21;
-
 function isPlain(value: unknown): value is Record<string, unknown> {
   if (typeof value !== "object") return false;
   const prototype: unknown = Object.getPrototypeOf(value);
@@ -67,27 +64,4 @@ const nameOf = (value: unknown): string =>
 export function toValue({ kind, data }: Content): unknown {
   if (kind === RAW) return data;
   return kind === NOTHING ? null : readJson(data);
-}
-
-/** A value from JSON in UTF-8; Tampered where it is none, or holds what not every reader takes. */
-export function readJson(raw: Uint8Array, message = "What was sealed says that it is JSON, and is not."): unknown {
-  const spelled = fromText(raw);
-  let value: unknown;
-  try {
-    value = JSON.parse(spelled ?? "");
-  } catch {
-    must(false, message);
-  }
-  must(!mayBeUnsound(spelled ?? "") || isSound(value), message);
-  return value;
-}
-
-/** Whether a text of JSON holds an escaped surrogate or a large exponent: then the value is looked at. */
-const mayBeUnsound = (spelled: string): boolean => ESCAPED_SURROGATE.test(spelled) || /\d{3}/.test(spelled);
-
-/** Whether all texts are valid Unicode and all numbers finite. */
-function isSound(value: unknown): boolean {
-  if (typeof value === "string") return value.isWellFormed();
-  if (typeof value === "number") return Number.isFinite(value);
-  return Object.entries(value ?? {}).every(([name, inner]) => name.isWellFormed() && isSound(inner));
 }

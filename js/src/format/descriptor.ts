@@ -1,6 +1,5 @@
 // The descriptor: how an account's keys are derived from its password. It is public, and the server hands it out.
 import { Invalid, WeakParameters } from "../errors.js";
-import { readJson } from "./content.js";
 import {
   type Bytes,
   checkedText,
@@ -12,10 +11,10 @@ import {
   items,
   lengthOf,
   must,
-  text,
   toBase64,
 } from "./encoding.js";
 import { primitives } from "./primitives.js";
+import { DESCRIPTOR, readJson } from "./strictJson.js";
 
 /** The least that a key derivation must cost: memory in KiB, and passes over it. */
 export interface Floor {
@@ -61,7 +60,7 @@ export interface SpelledDescriptor {
  */
 export function readDescriptor(given: unknown, floor: Floor = FLOOR): Descriptor {
   const cannot = `${UNREADABLE} cannot be read.`;
-  const spelled = typeof given === "string" ? readJson(text(given), cannot) : given;
+  const spelled = typeof given === "string" ? readJson(given, cannot, DESCRIPTOR) : given;
   must(isObject(spelled), cannot);
   const { format, kdf, memory, passes, lanes } = spelled;
   must([format, memory, passes, lanes].every(Number.isInteger), cannot);

@@ -1,6 +1,5 @@
 // The body of a keyring in JSON, checked. Members that this client does not know are kept as they were read.
 import { Invalid, Unsupported } from "../errors.js";
-import { readJson } from "./content.js";
 import {
   ascend,
   type Bytes,
@@ -18,6 +17,7 @@ import {
 } from "./encoding.js";
 import { type Content, JSON_TEXT } from "./padding.js";
 import { passkeyOfSlot } from "./passkey.js";
+import { KEYRING, readJson } from "./strictJson.js";
 
 export const SLOTS = 8;
 export const SLOT_ID = 16; // bytes
@@ -151,7 +151,7 @@ export const isSame = (one: unknown, other: unknown): boolean =>
 /** A body, checked against the head of its keyring; whatever is wrong with it is one refusal. */
 export function decodeBody(content: Content, head: Head): Body {
   must(content.kind === JSON_TEXT, UNREADABLE);
-  const whole = readJson(content.data, UNREADABLE);
+  const whole = readJson(content.data, UNREADABLE, KEYRING);
   must(isObject(whole) && isList(isText)(whole.must), UNREADABLE);
   const unknown = (whole.must as string[]).find((name) => !Object.hasOwn(MEMBERS, name));
   if (unknown !== undefined)

@@ -5,7 +5,7 @@
 // refreshes, and takes the tokens that another has put there.
 import { Invalid, InvalidRefreshToken, Locked, Refusal } from "../errors.js";
 import { openBox, sealBox } from "../format/box.js";
-import { readJson } from "../format/content.js";
+import { readJson } from "../format/strictJson.js";
 import { normalEmail, readDescriptor, spellDescriptor, type SpelledDescriptor } from "../format/descriptor.js";
 import { type Bytes, equal, fromBase64, items, KEY, text, toBase64, toUrl } from "../format/encoding.js";
 import { Keyring, readHead } from "../format/keyring.js";

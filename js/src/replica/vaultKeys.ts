@@ -4,7 +4,7 @@
 // generations, so a rotation on another device does not lock what was kept before it.
 import { Refusal } from "../errors.js";
 import { openBox, sealBox } from "../format/box.js";
-import { readJson } from "../format/content.js";
+import { readJson } from "../format/strictJson.js";
 import { fromBase64, items, join, KEY, must, number, readGeneration, text, toBase64 } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import { deriveKey, type Generation, vaultKeys, type VaultKeys } from "../format/keys.js";

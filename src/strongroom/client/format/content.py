@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom.client.errors import Tampered
-from strongroom.client.format import padding
-from strongroom.client.format.encoding import MOST_VERSION, is_unicode
+from strongroom.client.format import padding, strict_json
+from strongroom.client.format.encoding import is_unicode
 from strongroom.client.format.padding import Content
+from strongroom.client.format.strict_json import MOST_INTEGER, is_portable
 from strongroom.errors import Invalid
 
 _encode = msgspec.json.Encoder().encode
@@ -19,7 +19,7 @@ _decode = msgspec.json.Decoder().decode
 _exactly = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 _TOO_DEEP: Final = "is nested too deeply, or holds itself"
-_DEEPEST: Final = 1_000  # characters of the place of a fault
+_UNREADABLE: Final = "What was sealed says that it is JSON, and is not."
 _LONGEST_KEY: Final = 40
 EMPTY = Content(padding.NOTHING, b"")
 
@@ -48,32 +48,37 @@ def _to_json(value: Any) -> bytes:
 
 
 def _require_portable(value: Any) -> None:
-    """Refuse integers that a reader in another language would change, and keys that are not texts."""
-    if isinstance(value, int):
-        if not -MOST_VERSION <= value <= MOST_VERSION:
-            raise ValueError
-    elif isinstance(value, dict):
-        for key, one in value.items():
-            if not isinstance(key, str):
+    """Refuse numbers that a reader in another language would change, keys that are not texts, and too great a depth."""
+    open_ = [(value, 0)]
+    while open_:
+        one, depth = open_.pop()
+        if isinstance(one, (int, float)):
+            if not _is_kept(one):
+                raise ValueError
+        elif isinstance(one, (dict, list, tuple)):
+            if depth == strict_json.CONTENT.deepest:
+                raise RecursionError
+            if isinstance(one, dict) and not all(isinstance(key, str) for key in one):
                 raise TypeError
-            _require_portable(one)
-    elif isinstance(value, (list, tuple)):
-        for one in value:
-            _require_portable(one)
+            open_ += [(inner, depth + 1) for inner in (one.values() if isinstance(one, dict) else one)]
 
 
-def _fault(value: Any, place: str = "") -> str | None:
+def _is_kept(value: float) -> bool:
+    """Whether a number is the same for every reader. Python writes integers of any length, others do not read them."""
+    return -MOST_INTEGER <= value <= MOST_INTEGER if isinstance(value, int) else is_portable(value)
+
+
+def _fault(value: Any, place: str = "", depth: int = 0) -> str | None:
     """What JSON cannot hold of a value, and where. It names types and places, never contents."""
     at = f" at {place}" if place else ""
-    if len(place) > _DEEPEST:
+    if depth == strict_json.CONTENT.deepest and isinstance(value, (dict, list, tuple)):
         return _TOO_DEEP
     if value is None or isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        fits = -MOST_VERSION <= value <= MOST_VERSION
-        return None if fits else f"has an integer beyond 2^53 - 1{at}; store it as a text"
-    if isinstance(value, float):
-        return None if math.isfinite(value) else f"has a number that is not finite{at}"
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"has a number that is not finite{at}"
+    if isinstance(value, (int, float)):
+        return None if _is_kept(value) else f"has an integer beyond 2^53 - 1{at}; store it as a text"
     if isinstance(value, str):
         return None if is_unicode(value) else f"has a text that is not valid Unicode{at}"
     if isinstance(value, dict):
@@ -81,12 +86,12 @@ def _fault(value: Any, place: str = "") -> str | None:
             if not isinstance(key, str):
                 return f"has a key that is not a text but {type(key).__name__}{at}"
             shown = key if key.isidentifier() and len(key) <= _LONGEST_KEY else "…"
-            if fault := _fault(one, f"{place}[{shown!r}]") or _fault(key, place):
+            if fault := _fault(one, f"{place}[{shown!r}]", depth + 1) or _fault(key, place):
                 return fault
         return None
     if isinstance(value, (list, tuple)):
         for number, one in enumerate(value):
-            if fault := _fault(one, f"{place}[{number}]"):
+            if fault := _fault(one, f"{place}[{number}]", depth + 1):
                 return fault
         return None
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -100,7 +105,4 @@ def to_value(content: Content) -> Any:
         return content.data
     if content.kind == padding.NOTHING:
         return None
-    try:
-        return _decode(content.data)
-    except (ValueError, RecursionError, msgspec.MsgspecError):
-        raise Tampered("What was sealed says that it is JSON, and is not.") from None
+    return strict_json.read(content.data, strict_json.CONTENT, _UNREADABLE)

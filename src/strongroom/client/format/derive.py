@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from strongroom import rules
 from strongroom.client.errors import Tampered, WeakParameters
-from strongroom.client.format import primitives, public_box
+from strongroom.client.format import primitives, public_box, strict_json
 from strongroom.client.format.encoding import (
     FORMAT,
     WHITE,
@@ -49,6 +49,7 @@ SECRET_KEY: Final = b""  # reserved: an optional secret of 16 bytes beside the p
 SEALED_AUTH: Final = primitives.KEY + public_box.OVERHEAD
 LEAST_PASSWORD: Final = 8  # characters of a new password
 _WHITE: Final = "\t\n\v\f\r "
+_UNREADABLE: Final = "The server's key-derivation descriptor cannot be read."
 
 
 class _Spelled(Struct, frozen=True):
@@ -102,13 +103,13 @@ class Descriptor(Struct, frozen=True, kw_only=True):
 
         `floor` is what this device has seen of this account (`SeenAccount.floor`): neither figure may fall below it.
         """
+        if isinstance(given, str | bytes):
+            raw = given if isinstance(given, bytes) else given.encode("utf-8", "surrogatepass")
+            given = strict_json.read(raw, strict_json.DESCRIPTOR, _UNREADABLE)
         try:
-            if isinstance(given, str | bytes):
-                spelled = msgspec.json.decode(given, type=_Spelled)
-            else:
-                spelled = msgspec.convert(given, _Spelled)
-        except (msgspec.MsgspecError, ValueError, RecursionError):
-            raise Tampered("The server's key-derivation descriptor cannot be read.") from None
+            spelled = msgspec.convert(_integers(given), _Spelled)
+        except msgspec.MsgspecError:
+            raise Tampered(_UNREADABLE) from None
         if spelled.format != FORMAT or spelled.kdf != "argon2id":
             raise Tampered("The server's key-derivation descriptor has a format that this client does not know.")
         made = cls(
@@ -150,6 +151,13 @@ class Descriptor(Struct, frozen=True, kw_only=True):
     def bound(self) -> tuple[bytes, bytes, bytes]:
         """What associated data holds of it."""
         return number(self.memory), number(self.passes), self.salt
+
+
+def _integers(given: Any) -> Any:
+    """A descriptor in which 3.0 is 3, as every reader takes it."""
+    if not isinstance(given, dict):
+        return given
+    return {name: int(one) if isinstance(one, float) and one.is_integer() else one for name, one in given.items()}
 
 
 class PasswordKeys(Struct, frozen=True, kw_only=True):

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from strongroom.client.errors import Tampered, Unsupported
-from strongroom.client.format import padding, primitives
+from strongroom.client.format import padding, primitives, strict_json
 from strongroom.client.format.encoding import (
     PARENT,
     checked_name,
@@ -201,12 +201,12 @@ def decode(content: Content, account: bytes, version: int, generation: int, prev
     if content.kind != padding.JSON:
         raise Tampered(UNREADABLE)
     try:
-        whole = msgspec.json.decode(content.data, type=Extra)
+        whole = msgspec.convert(strict_json.read(content.data, strict_json.KEYRING, UNREADABLE), Extra)
         if unknown := [name for name in msgspec.convert(whole.get("must"), list[str]) if name not in _UNDERSTOOD]:
             raise Unsupported(f"This account uses something that this client does not know: {unknown[0]}.")
         extra = {name: value for name, value in whole.items() if name not in _UNDERSTOOD}
         body = _checked(msgspec.convert(whole, _BodyJson), extra)
-    except (msgspec.MsgspecError, ValueError, RecursionError, Invalid):
+    except (msgspec.MsgspecError, ValueError, Invalid):
         raise Tampered(UNREADABLE) from None
     if (
         not primitives.equal(body.account, account)
