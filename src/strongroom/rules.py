@@ -50,6 +50,7 @@ MAX_NEW_VERSION: Final = 2**52  # the largest version that a client may choose: 
 
 _BASE64 = (string.ascii_letters + string.digits + "+/-_").encode()
 _AT_ONCE = 32 * 1024  # characters that are copied at a time: memory for all of a long text takes longer than the check
+_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 
 
@@ -88,8 +89,13 @@ def retention_limit(quota: int | None) -> int | None:
 
 
 def normalise_email(text: str) -> str:
-    """The canonical form of an email: trimmed and in lower case."""
-    return text.strip().lower()
+    """The canonical form of an email: trimmed, and A to Z in lower case."""
+    return lower_ascii(text.strip())
+
+
+def lower_ascii(text: str) -> str:
+    """A text with A to Z in lower case. The case of other letters differs between languages and versions of Unicode."""
+    return text.translate(_LOWER)
 
 
 def is_email(text: str) -> bool:

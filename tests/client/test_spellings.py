@@ -1,4 +1,4 @@
-"""A server that spells the same bytes in another way to one device: it is refused, and the account does not fork."""
+"""Other spellings: of the same bytes by a server, which forks no account; of an email, which opens in every client."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom.client import Tampered
+from strongroom.client import Client, Tampered
 from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
@@ -70,3 +70,16 @@ def test_padding_after_a_blob_forks_no_vault(clients: ClientFactory, liar: Liar)
     assert mine.get().value == "second"
     mine.put("third", after=mine.get())
     assert theirs.get().value == "third"
+
+
+@pytest.mark.both_languages
+@pytest.mark.parametrize("letter", ["\ua7cb", "\u0130", "\u00c4", "\u212a"])
+def test_an_email_of_any_letters_opens_in_every_client(clients: ClientFactory, server: Server, letter: str) -> None:
+    """Only A to Z have no case: of the other letters each client and version of Unicode knows others."""
+    email = f"{letter}{unique_email()}"
+    made = clients.client()
+    made.register(email.replace("example", "EXAMPLE"), PASSWORD)
+    made.vault("v", create=True).collection("c").create("x")
+    with Client(f"http://127.0.0.1:{server.port}") as other:
+        other.login(f" {email}", PASSWORD)
+        assert [note.value for note in other.vault("v").collection("c")] == ["x"]

@@ -149,6 +149,9 @@ def derivation() -> Book:
         "\tada@example.com \n",
         "ÀDA@example.com",
         "ΑΣ@example.com",
+        "\u212aELVIN@example.com",
+        "\u0130@example.com",
+        "\ua7cb@example.com",
         "\ufeffada@example.com",
         "a@b",
     ]:

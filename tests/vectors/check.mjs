@@ -221,7 +221,7 @@ const readDescriptor = (given, [leastMemory, leastPasses] = [0, 0]) => {
 const spellDescriptor = (memory, passes, salt, recovery) => (
   { format: 2, kdf: "argon2id", memory, passes, lanes: 1, salt: toBase64(salt), recovery: toBase64(recovery) });
 const normalEmail = (email) => {
-  const normal = email.replace(/^[\t-\r ]+|[\t-\r ]+$/g, "").toLowerCase();
+  const normal = email.replace(/^[\t-\r ]+|[\t-\r ]+$/g, "").replace(/[A-Z]/g, (sign) => sign.toLowerCase());
   const [before, after, ...more] = normal.split("@");
   const length = [...normal].length;
   require(length >= 3 && length <= 254 && before && after && !more.length && normal.isWellFormed(), invalid);

@@ -105,11 +105,11 @@ export const spellDescriptor = ({ memory, passes, salt, recovery }: Descriptor):
 /** What associated data holds of a descriptor. */
 export const bound = ({ memory, passes, salt }: Descriptor): readonly Item[] => [memory, passes, salt];
 
-/** The spelling of an email that counts: trimmed and in lower case. */
+/** The spelling of an email that counts: trimmed, and A to Z in lower case. */
 export function normalEmail(email: unknown): string {
   const normal = checkedText(email, "email")
     .replace(/^[\t-\r ]+|[\t-\r ]+$/g, "")
-    .toLowerCase();
+    .replace(/[A-Z]/g, (letter) => letter.toLowerCase());
   const [before, after, ...more] = normal.split("@");
   const length = lengthOf(normal);
   if (

@@ -181,8 +181,8 @@ def spelled_auth(auth: bytes) -> str:
 
 
 def normal_email(email: str) -> str:
-    """The spelling of an email that counts: trimmed and in lower case."""
-    normal = checked_text(email, "email").strip(_WHITE).lower()
+    """The spelling of an email that counts: trimmed, and A to Z in lower case."""
+    normal = rules.lower_ascii(checked_text(email, "email").strip(_WHITE))
     if not rules.is_email(normal) or normal.strip(WHITE) != normal:
         raise Invalid({"email": "must be an email address of 3 to 254 characters with one @"})
     return normal
