@@ -30,6 +30,7 @@ Kind = Literal["access", "refresh"]
 
 # Passwords: Argon2id with OWASP's parameters.
 _MEMORY, _PASSES, _LANES, _SALT, _LENGTH = 19_456, 2, 1, 16, 32
+HASHING_THREADS: Final = 2
 
 _PARAMETERS: Final = f"$argon2id$v=19$m={_MEMORY},t={_PASSES},p={_LANES}$"
 
@@ -80,7 +81,10 @@ def hashing_pool(on_refusal: Callable[[OSError], None] = lambda _: None) -> Thre
     If the system refuses the lower priority, as a system call filter may, they hash at normal priority.
     """
     return ThreadPoolExecutor(
-        max_workers=2, thread_name_prefix="argon2", initializer=_lower_priority, initargs=(on_refusal,)
+        max_workers=HASHING_THREADS,
+        thread_name_prefix="argon2",
+        initializer=_lower_priority,
+        initargs=(on_refusal,),
     )
 
 

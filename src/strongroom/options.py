@@ -145,6 +145,12 @@ TABLE: Final = (
     Option("SIGNUPS", "--signups", "open", "Whether people may register without an invitation: open or closed"),
     Option("SIGNUP_LIMIT", "--signup-limit", "1000", "Registrations from one address in an hour; 0 does not limit"),
     Option(
+        "LOGIN_LIMIT",
+        "--login-limit",
+        "60",
+        "Right passwords of one account in a quarter of an hour, for each process; 0 does not limit",
+    ),
+    Option(
         "RATE_LIMIT", "--rate-limit", "0", "Requests of one account in a minute, for each process; 0 does not limit"
     ),
     Option("QUOTA_DOCUMENTS", "--quota-documents", "0", "Documents that one account may store; 0 does not limit"),

@@ -57,9 +57,9 @@ SLOWER_FOR_UNKNOWN = """
 import asyncio, runpy, time
 from strongroom.server.context import AppContext
 check = AppContext.password_matches
-async def slower(context, password, phc):
+async def slower(context, password, phc, place):
     began = time.monotonic()
-    matches = await check(context, password, phc)
+    matches = await check(context, password, phc, place)
     if phc is None:
         await asyncio.sleep((time.monotonic() - began) * SHARE)
     return matches

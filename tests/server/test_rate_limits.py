@@ -7,13 +7,20 @@ import threading
 
 import pytest
 
+from strongroom import credentials
+from strongroom.actions import invitations
 from strongroom.errors import Unavailable
+from strongroom.rules import DAY, FAILURE_WINDOW
 from strongroom.server.client_address import counted_address
+from strongroom.server.fair_queue import Place
 from strongroom.server.limits import AttemptGate
 from tests.kit.asynchronous import async_test
+from tests.kit.network.responses import good, refused
 from tests.kit.servers.in_process import InProcessServer, OpenServer
-from tests.kit.servers.internals import context_of
+from tests.kit.servers.internals import context_of, database_of
 from tests.kit.waiting import until_async
+
+HERE = Place("192.0.2.7", "an account")
 
 
 def count_checks(server: InProcessServer) -> list[str]:
@@ -21,12 +28,25 @@ def count_checks(server: InProcessServer) -> list[str]:
     room = context_of(server.app)
     real, checked = room.password_matches, []
 
-    async def counting(password: str, phc: str | None) -> bool:
+    async def counting(password: str, phc: str | None, place: Place) -> bool:
         checked.append(password)
-        return await real(password, phc)
+        return await real(password, phc, place)
 
     room.password_matches = counting  # type: ignore[method-assign]
     return checked
+
+
+def count_hashes(server: InProcessServer) -> list[str]:
+    """Every password that is hashed from now on."""
+    room = context_of(server.app)
+    real, hashed = room.hash_password, []
+
+    async def counting(password: str, place: Place) -> str:
+        hashed.append(password)
+        return await real(password, place)
+
+    room.hash_password = counting  # type: ignore[method-assign]
+    return hashed
 
 
 @async_test
@@ -43,11 +63,76 @@ async def test_a_volley_of_guesses_gets_no_more_tries_than_a_row_of_them(open_se
 
 @async_test
 async def test_a_volley_of_right_passwords_all_get_in(open_server: OpenServer) -> None:
-    """Successful calls are not limited."""
+    """They are fewer than LOGIN_LIMIT."""
     async with open_server() as server:
         person = await server.person()
         answers = await asyncio.gather(*(server.login(person.email) for _ in range(24)))
         assert {answer.status_code for answer in answers} == {200}
+
+
+@async_test
+async def test_right_passwords_of_an_account_are_limited(open_server: OpenServer) -> None:
+    """Logins and proofs of the password count together, and the next is refused before it is checked."""
+    async with open_server(login_limit=3) as server:
+        ann, bob = await server.person(), await server.person()
+        good(await server.login(ann.email))
+        changed = {"currentPassword": "correct horse", "newPassword": "correct horse"}
+        good(await ann("PUT", "/auth/password", changed))
+        good(await server.login(ann.email))
+        checked = count_checks(server)
+        refusal = await server.login(ann.email)
+        refused(refusal, 429, "rate_limited")
+        assert 0 < int(refusal.headers["retry-after"]) <= 900
+        refused(await ann("PUT", "/auth/password", changed), 429, "rate_limited")
+        assert checked == []
+        good(await server.login(bob.email))
+        server.clock.pass_(FAILURE_WINDOW)
+        good(await server.login(ann.email))
+
+
+@async_test
+async def test_the_limit_of_right_passwords_says_nothing_to_others(open_server: OpenServer) -> None:
+    """An address that has not given the password gets the response to a wrong one; the right one is refused."""
+    async with open_server(login_limit=1, trusted_proxies="127.0.0.1") as server:
+        ann = await server.person()
+        good(await server.login(ann.email))
+        refused(await server.login(ann.email), 429, "rate_limited")
+        elsewhere = {"x-forwarded-for": "192.0.2.9"}
+        for password, status, code in (("a guess", 401, "invalid_credentials"), ("correct horse", 429, "rate_limited")):
+            body = {"email": ann.email, "password": password}
+            refused(await server.http.post("/auth/email/login", json=body, headers=elsewhere), status, code)
+
+
+@async_test
+async def test_registrations_with_one_email_are_hashed_once(open_server: OpenServer) -> None:
+    """Of many at once, one gets the account, and the others are refused before they take a place."""
+    async with open_server() as server:
+        hashed = count_hashes(server)
+        body = {"email": "ann@example.com", "password": "correct horse"}
+        answers = await asyncio.gather(*(server.http.post("/auth/email/register", json=body) for _ in range(20)))
+        assert sorted(answer.status_code for answer in answers) == [201] + [409] * 19
+        assert len(hashed) == 1
+
+
+@async_test
+async def test_registrations_with_one_invitation_are_hashed_once(open_server: OpenServer) -> None:
+    """Whatever their emails; without an invitation, or with a wrong one, none is."""
+    async with open_server(signups="closed") as server:
+        hashed = count_hashes(server)
+        code, code_hash = credentials.new_invitation()
+        await database_of(server.app).write(invitations.create, code_hash, None, None, DAY)
+
+        async def register(number: int, **more: str) -> int:
+            body = {"email": f"ann{number}@example.com", "password": "correct horse", **more}
+            return (await server.http.post("/auth/email/register", json=body)).status_code
+
+        statuses = await asyncio.gather(
+            *(register(number, invitation=code) for number in range(10)),
+            *(register(number) for number in range(10, 20)),
+            *(register(number, invitation="wrong") for number in range(20, 30)),
+        )
+        assert sorted(statuses) == [201] + [403] * 29
+        assert len(hashed) == 1
 
 
 @async_test
@@ -92,10 +177,10 @@ async def test_so_many_wait_for_a_password_to_be_hashed_and_no_more(
     released = threading.Event()
     async with open_server() as server:
         pool = context_of(server.app).passwords
-        waiting = [asyncio.create_task(pool.run(lambda _: released.wait(20), "")) for _ in range(3)]
+        waiting = [asyncio.create_task(pool.run(HERE, lambda _: released.wait(20), "")) for _ in range(3)]
         await until_async(lambda: pool.waiting == 3)
         with pytest.raises(Unavailable):
-            await pool.run(lambda _: None, "")
+            await pool.run(HERE, lambda _: None, "")
         released.set()
         assert await asyncio.gather(*waiting) == [True] * 3
-        assert await pool.run(lambda _: "hashed", "") == "hashed"
+        assert await pool.run(HERE, lambda _: "hashed", "") == "hashed"

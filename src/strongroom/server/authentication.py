@@ -21,10 +21,10 @@ from strongroom.errors import (
 from strongroom.model import Actor, Proof, Purpose
 from strongroom.rules import MINUTE
 from strongroom.server import ceremonies
+from strongroom.server.fair_queue import Place
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
-    from contextlib import AbstractAsyncContextManager
 
     from strongroom.model import CodeProof, FactorProof, Login
     from strongroom.server.request import Request
@@ -123,12 +123,27 @@ async def _touch(request: Request, touch: Callable[..., Awaitable[None]], *args:
         request.context.log.fault(error, request.request_id)
 
 
-def password_attempt(request: Request, account: str) -> AbstractAsyncContextManager[None]:
-    """One attempt at the password of an account, once the limits of the address and the account admit it."""
-    address = request.counted_address
-    return request.context.attempts.attempt(
+@asynccontextmanager
+async def password_attempt(request: Request, account: str) -> AsyncIterator[Place]:
+    """One attempt at the password of an account, once its limits and those of the address admit it.
+
+    Yields the place at which the password waits to be hashed.
+    """
+    context, address = request.context, request.counted_address
+    context.login_limit.check(account, address, context.clock())
+    async with context.attempts.attempt(
         f"{address} {account}", lambda: request.read(login_throttle.remaining_attempts, address, account)
-    )
+    ):
+        yield Place(address, account)
+
+
+async def password_matches(request: Request, password: str, stored: str | None, place: Place) -> bool:
+    """Whether a password matches the stored hash; a right one counts against the limit of its account."""
+    context = request.context
+    if not await context.password_matches(password, stored, place):
+        return False
+    context.login_limit.count(place.account, place.address, context.clock())
+    return True
 
 
 @asynccontextmanager
@@ -137,14 +152,12 @@ async def verify_password(request: Request, password: str, second_factor: Second
 
     Yields a proof, which the action that it allows must use up in its transaction.
     """
-    address = request.counted_address
     login = await request.read(accounts.for_reauthentication, request.actor)
-    account = login_throttle.account_label(login.email)
-    async with password_attempt(request, account):
-        if login.password_hash is None or not await request.context.password_matches(password, login.password_hash):
+    async with password_attempt(request, login_throttle.account_label(login.email)) as place:
+        if login.password_hash is None or not await password_matches(request, password, login.password_hash, place):
             # In a transaction of its own: it locks the address, which must not happen under the lock of the account.
             await request.context.db.write(
-                login_throttle.record_failed_login, address, account, login.id, request.origin
+                login_throttle.record_failed_login, place.address, place.account, login.id, request.origin
             )
             raise InvalidCredentials("The password is wrong.")
         factor = None

@@ -15,7 +15,7 @@ from strongroom.one_time_codes import SecretBox
 from strongroom.server import reloading
 from strongroom.server.backup_schedule import newest
 from strongroom.server.buffers import BufferBudget
-from strongroom.server.limits import AttemptGate, RateLimit
+from strongroom.server.limits import AttemptGate, LoginLimit, RateLimit
 from strongroom.server.live import Hub
 from strongroom.server.monitoring.metrics import Metrics
 from strongroom.server.monitoring.readiness import Readiness
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from strongroom.descriptors import Decoys
     from strongroom.model import Variant
+    from strongroom.server.fair_queue import Place
     from strongroom.server.monitoring.log import Log
     from strongroom.server.monitoring.shared_metrics import MetricsSlot, Samples
     from strongroom.server.settings import Settings
@@ -85,6 +86,7 @@ class AppContext:
             self.metrics.continue_from(metrics_slot.before())
         self.buffers = BufferBudget(max(settings.buffer_bytes, MIN_BODIES * settings.max_body_bytes))
         self.attempts = AttemptGate()
+        self.login_limit = LoginLimit(settings.login_limit)
         self.rate_limit = RateLimit(settings.rate_limit)
         pool = settings.db_pool if settings.database_url else None
         lists = MAX_LISTS if pool is None else max(1, pool // 2)
@@ -149,14 +151,15 @@ class AppContext:
     def _log_found(self, seconds: float) -> None:
         self.log.say("info", f"{self.db.describe} can be reached again, after {seconds:.0f} seconds.")
 
-    async def hash_password(self, password: str) -> str:
+    async def hash_password(self, password: str, place: Place) -> str:
         """Hash a password on a thread: 35 ms of work must not block the event loop."""
-        hashed: str = await self.passwords.run(credentials.hash_password, password)
+        hashed: str = await self.passwords.run(place, credentials.hash_password, password)
         return hashed
 
-    async def password_matches(self, password: str, phc: str | None) -> bool:
+    async def password_matches(self, password: str, phc: str | None, place: Place) -> bool:
         """Verify a password on a thread; without a hash, do the same work and return False."""
-        matches: bool = await self.passwords.run(credentials.password_matches, password, phc or credentials.DUMMY_HASH)
+        stored = phc or credentials.DUMMY_HASH
+        matches: bool = await self.passwords.run(place, credentials.password_matches, password, stored)
         return matches and phc is not None
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Limits in this process: concurrent password attempts, and requests a minute."""
+"""Limits in this process: concurrent attempts, right passwords in a quarter of an hour, requests a minute."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from strongroom.errors import RateLimited
+from strongroom.rules import FAILURE_WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -55,6 +56,41 @@ class AttemptGate:
                 break
         if waiting is not None and not waiting:
             self._waiting.pop(name, None)
+
+
+class LoginLimit:
+    """Login limit: the right passwords of each account in the current quarter of an hour, in this process."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._quarter = 0
+        self._counts: dict[str, int] = {}
+        self._proven: set[tuple[str, str]] = set()  # accounts and addresses with a right password
+
+    def check(self, account: str, address: str, now: int) -> None:
+        """Refuse before the work, but only an address that has given the password: others learn nothing."""
+        self._forget(now)
+        if self._most and self._counts.get(account, 0) >= self._most and (account, address) in self._proven:
+            raise self._refusal(now)
+
+    def count(self, account: str, address: str, now: int) -> None:
+        """Count a right password; refused when the limit of this quarter of an hour is reached."""
+        if not self._most:
+            return
+        self._forget(now)
+        self._proven.add((account, address))
+        count = self._counts[account] = self._counts.get(account, 0) + 1
+        if count > self._most:
+            raise self._refusal(now)
+
+    def _forget(self, now: int) -> None:
+        quarter = now // FAILURE_WINDOW
+        if quarter != self._quarter:
+            self._quarter, self._counts, self._proven = quarter, {}, set()
+
+    def _refusal(self, now: int) -> RateLimited:
+        wait = -(-(FAILURE_WINDOW - now % FAILURE_WINDOW) // 1000)
+        return RateLimited(wait, f"This account may log in {self._most} times in 15 minutes; wait and try again.")
 
 
 class RateLimit:

@@ -209,6 +209,7 @@ _PARSERS: Final[dict[str, Callable[[str], Any]]] = {
     "MAX_CONNECTIONS": _whole(1, 1_000_000),
     "SIGNUPS": _signups,
     "SIGNUP_LIMIT": _whole(0, 1_000_000_000),
+    "LOGIN_LIMIT": _whole(0, 1_000_000_000),
     "RATE_LIMIT": _whole(0, 1_000_000_000),
     "QUOTA_DOCUMENTS": _whole(0, 10**15 - 1),
     "QUOTA_BYTES": _whole(0, 10**15 - 1),
@@ -264,6 +265,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     max_connections: int
     signups: bool
     signup_limit: int
+    login_limit: int
     rate_limit: int
     quota_documents: int
     quota_bytes: int

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials, errors, identifiers, rules, wire
 from strongroom.actions import accounts, events, invitations, login_throttle
 from strongroom.errors import EmailAlreadyExists, Invalid, InvalidInvitation, SignupsClosed
 from strongroom.server.authentication import verify_password
+from strongroom.server.fair_queue import Place
 from strongroom.server.request import Access, Endpoint, Request, parse_integer
 from strongroom.server.response import Response, json_response
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
 
 MOST_EVENTS: Final = 1_000  # in one response
 
@@ -17,6 +22,7 @@ MOST_EVENTS: Final = 1_000  # in one response
 async def register(request: Request) -> Response:
     """Create an account and its first session. An invitation that is given counts, also where none is needed."""
     context = request.context
+    await context.passwords.check_room(request.counted_address)
     wanted = await request.read_body(wire.requests.Register)
     email = rules.normalise_email(wanted.email)
     code_hash = None
@@ -25,25 +31,35 @@ async def register(request: Request) -> Response:
     elif not context.settings.signups:
         raise SignupsClosed
     await request.write(login_throttle.record_signup, request.counted_address, context.settings.signup_limit)
-    if await request.read(accounts.exists, email):
-        if code_hash is not None:
-            await request.write(invitations.count_taken_email, code_hash, email)
-        raise EmailAlreadyExists
-    password_hash = await context.hash_password(wanted.password)
-    now = context.clock()
-    user_id = identifiers.new_uid(now)
-    pair = context.token_issuer.pair(user_id, identifiers.new_uid(now), now)
-    user = await request.write(
-        accounts.register,
-        user_id,
-        email,
-        password_hash,
-        pair,
-        request.origin,
-        wanted,
-        code_hash,
-    )
+    async with _alone(request, code_hash, email):
+        if code_hash is not None and not await request.read(invitations.is_usable, code_hash, email):
+            raise InvalidInvitation
+        if await request.read(accounts.exists, email):
+            if code_hash is not None:
+                await request.write(invitations.count_taken_email, code_hash, email)
+            raise EmailAlreadyExists
+        place = Place(request.counted_address, login_throttle.account_label(email))
+        password_hash = await context.hash_password(wanted.password, place)
+        now = context.clock()
+        user_id = identifiers.new_uid(now)
+        pair = context.token_issuer.pair(user_id, identifiers.new_uid(now), now)
+        new = user_id, email, password_hash, pair, request.origin, wanted, code_hash
+        user = await request.write(accounts.register, *new)
     return json_response(wire.responses.SignedIn(pair.access_token, pair.refresh_token, user, pair.access_token), 201)
+
+
+@asynccontextmanager
+async def _alone(request: Request, code_hash: str | None, email: str) -> AsyncIterator[None]:
+    """Wait for other registrations with the code and the email: only one succeeds, so only one is hashed."""
+    async with AsyncExitStack() as gates:
+        for name in (code_hash, email):
+            if name is not None:
+                await gates.enter_async_context(request.context.attempts.attempt(f"register {name}", _one))
+        yield
+
+
+async def _one() -> int:
+    return 1
 
 
 async def _check_invitation(request: Request, code: str, email: str) -> str:
@@ -77,7 +93,8 @@ async def change_password(request: Request) -> Response:
     """Change the password, and the keyring wrapped under it; every other session ends."""
     wanted = await request.read_body(wire.requests.ChangePassword)
     async with verify_password(request, wanted.current_password, wanted.second_factor) as proof:
-        new_hash = await request.context.hash_password(wanted.new_password)
+        place = Place(request.counted_address, request.actor.user_id)
+        new_hash = await request.context.hash_password(wanted.new_password, place)
         await request.write(accounts.change_password, request.actor, proof, new_hash, request.origin, wanted)
     return json_response(wire.responses.Done())
 

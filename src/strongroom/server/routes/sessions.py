@@ -8,7 +8,12 @@ from strongroom import credentials, errors, identifiers, rules, wire
 from strongroom.actions import accounts, login_throttle, sessions
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, InvalidTicket, Refusal, SecondFactorRequired
 from strongroom.model import Login, User
-from strongroom.server.authentication import check_second_factor, finish_session_check, password_attempt
+from strongroom.server.authentication import (
+    check_second_factor,
+    finish_session_check,
+    password_attempt,
+    password_matches,
+)
 from strongroom.server.request import Access, Endpoint, Request
 from strongroom.server.response import Response, json_response
 
@@ -19,19 +24,20 @@ async def log_in(request: Request) -> Response:
     Where the account has a second factor, the response to a right password is a refusal with a ticket.
     """
     context, address = request.context, request.counted_address
+    await context.passwords.check_room(address)
     await request.read(login_throttle.check_address, address)
     given = await request.read_body(wire.requests.LogIn)
     email = rules.normalise_email(given.email)
     account = login_throttle.account_label(email)
-    async with password_attempt(request, account):
+    async with password_attempt(request, account) as place:
         login = await request.read(accounts.for_login, email) if rules.is_email(email) else None
         phc = None if login is None else login.password_hash
-        if not await context.password_matches(given.password, phc) or login is None or phc is None:
+        if not await password_matches(request, given.password, phc, place) or login is None or phc is None:
             await request.write(
                 login_throttle.record_failed_login, address, account, login.id if login else None, request.origin
             )
             raise InvalidCredentials
-        rehashed = await context.hash_password(given.password) if credentials.is_outdated(phc) else None
+        rehashed = await context.hash_password(given.password, place) if credentials.is_outdated(phc) else None
         now, who = context.clock(), (address, account, given.device_name)
         if credentials.needs_second_factor(phc):
             expires_at = now + rules.TICKET_LIFETIME
