@@ -289,6 +289,14 @@ export class TooManyPasskeys extends Refusal {
     "Your account has as many passkeys as it may; delete one that you no longer use.";
 }
 
+/** The account has as many API keys as it may. */
+export class TooManyApiKeys extends Refusal {
+  declare readonly code: "too_many_api_keys";
+  static override readonly kind: string = "TooManyApiKeys";
+  static override readonly sentence: string =
+    "Your account has as many API keys as it may; revoke one that you no longer use.";
+}
+
 /** The server has no address that browsers make passkeys for. */
 export class PasskeysUnavailable extends Refusal {
   declare readonly code: "passkeys_unavailable";

@@ -31,6 +31,7 @@
     │   ├── PasskeyTaken        passkey_taken            this passkey is registered already
     │   └── AccountNotEmpty     account_not_empty        an import needs an account without vaults
     ├── TooManyPasskeys         too_many_passkeys        the account has as many as it may
+    ├── TooManyApiKeys          too_many_api_keys        the same of API keys
     ├── PasskeysUnavailable     passkeys_unavailable     the server has no address that browsers make passkeys for
     ├── ImportUnfinished        import_unfinished        no other write until it is finished or abandoned
     ├── BatchConflict           batch_conflict           reports every operation that failed
@@ -296,6 +297,13 @@ class TooManyPasskeys(Refusal):
 
     code = "too_many_passkeys"
     sentence = "Your account has as many passkeys as it may; delete one that you no longer use."
+
+
+class TooManyApiKeys(Refusal):
+    """The account has as many API keys as it may."""
+
+    code = "too_many_api_keys"
+    sentence = "Your account has as many API keys as it may; revoke one that you no longer use."
 
 
 class PasskeysUnavailable(Refusal):

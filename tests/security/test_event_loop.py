@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import httpx2
 import pytest
 
@@ -283,3 +284,21 @@ def test_nonsense(server: Watched, person: ApiUser) -> None:
                 )
 
     server.holds(fuzz)
+
+
+def test_a_long_list_of_keys(watched: Callable[[str], Watched]) -> None:
+    """Of an account with more keys, and larger ones, than can be made today."""
+    server = watched("sqlite")
+    person = ApiUser.register(server)
+    scope = json.dumps(["\U0001f511" * 255] * 100)
+    with contextlib.closing(apsw.Connection(server.settings["DB_PATH"])) as database:
+        database.setbusytimeout(20_000)
+        database.executemany(
+            "INSERT INTO api_keys (user_id, uid, key_hash, name, collections, created_at) VALUES (?, ?, ?, 'k', ?, 1)",
+            [(person.id, str(uuid.uuid4()), str(uuid.uuid4()), scope) for _ in range(100)],
+        )
+
+    def read() -> None:
+        assert len(person.http.get("/auth/api-keys").json()["keys"]) == 100
+
+    server.holds(read)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from strongroom import identifiers, store
 from strongroom.actions import events
-from strongroom.errors import AccountDisabled, ApiKeyNotFound, Invalid, VaultNotFound
+from strongroom.errors import AccountDisabled, ApiKeyNotFound, Invalid, TooManyApiKeys, VaultNotFound
 from strongroom.model import ApiKey, EventType
+from strongroom.rules import KEYS_PER_ACCOUNT, MAX_KEY_SCOPE
 
 if TYPE_CHECKING:
     from strongroom.model import Actor, Origin
@@ -35,14 +36,21 @@ async def create(tx: Tx, actor: Actor, wanted: CreateApiKey, key_hash: str, orig
         created_at=tx.now,
         last_used_at=None,
     )
+    if (size := store.keys.scope_size(key)) > MAX_KEY_SCOPE:
+        raise Invalid(
+            {"collections": f"the scope of a key takes at most {MAX_KEY_SCOPE:,} bytes in JSON, not {size:,}"}
+        )
+    await store.accounts.lock(tx, actor.user_id)  # of two at once, the second counts the first
+    if await store.keys.count(tx, actor.user_id) >= KEYS_PER_ACCOUNT:
+        raise TooManyApiKeys
     created = await store.keys.insert(tx, actor.user_id, key_hash, key)
     await events.record(tx, actor.user_id, EventType.KEY_CREATED, origin)
     return created
 
 
-async def list_(tx: Tx, actor: Actor) -> list[ApiKey]:
-    """The actor's keys, oldest first."""
-    return await store.keys.of_user(tx, actor.user_id)
+async def page(tx: Tx, actor: Actor, after: str, limit: int) -> list[ApiKey]:
+    """The actor's next keys after this uid, oldest first."""
+    return await store.keys.of_user(tx, actor.user_id, after, limit)
 
 
 async def revoke(tx: Tx, actor: Actor, uid: str, origin: Origin) -> None:

@@ -44,6 +44,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.UidTaken: 409,
     errors.PasskeyTaken: 409,
     errors.TooManyPasskeys: 409,
+    errors.TooManyApiKeys: 409,
     errors.PasskeysUnavailable: 409,
     errors.AccountNotEmpty: 409,
     errors.ImportUnfinished: 409,

@@ -135,6 +135,7 @@ export const makeKey = (name: string, scopes: object) =>
     body: JSON.stringify({ name, ...scopes }),
     decode: decoders.newKey,
     refusals: { 404: errors.VaultNotFound },
+    kinds: [errors.TooManyApiKeys],
     idempotent: false,
   }) satisfies Call<unknown>;
 

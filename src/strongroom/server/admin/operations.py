@@ -131,7 +131,7 @@ def list_keys(settings: Settings, account: Account | None) -> list[AccountApiKey
             owner, email = account.id, account.email
             return [
                 AccountApiKey(owner, key.uid, email, key.name, key.created_at, key.expires_at, key.last_used_at)
-                for key in await db.read(store.keys.of_user, owner)
+                for key in await db.read(store.keys.of_user, owner, "", rules.MAX_INTEGER)
             ]
         found: list[AccountApiKey] = []
         last = ("", "")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final
+import asyncio
+from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials, errors, wire
 from strongroom.actions import keys
 from strongroom.server.request import Access, Endpoint, Request
-from strongroom.server.response import Response, json_response
+from strongroom.server.response import CHUNK, Response, json_items, json_response, streaming_response
+
+if TYPE_CHECKING:
+    from strongroom.server.response import Chunks, Pieces
+
+PAGE: Final = 8  # keys that are read and encoded at a time, each with a scope of 16 KiB at the most
 
 
 async def create(request: Request) -> Response:
@@ -32,7 +38,24 @@ async def create(request: Request) -> Response:
 
 async def list_(request: Request) -> Response:
     """The API keys, without their secrets."""
-    return json_response(wire.responses.ApiKeys(await request.read(keys.list_, request.actor)))
+    return await streaming_response(_chunks(request))
+
+
+async def _chunks(request: Request) -> Chunks:
+    """The list in chunks, read a few keys at a time: an account may have more keys than can be made today."""
+    out: Pieces = [b'{"keys":[']
+    after, size = "", 0
+    while page := await request.read(keys.page, request.actor, after, PAGE):
+        out += json_items(page, first=not after)
+        after, size = page[-1].uid, size + len(out[-1])
+        if len(page) < PAGE:
+            break
+        if size > CHUNK:
+            yield out
+            out, size = [], 0
+        await asyncio.sleep(0)  # yield to other requests
+    out.append(b"]}")
+    yield out
 
 
 async def revoke(request: Request) -> Response:
@@ -51,7 +74,7 @@ ENDPOINTS: Final = (
         request_type=wire.requests.CreateApiKey,
         response_type=wire.responses.NewApiKey,
         status=201,
-        refusals=(errors.VaultNotFound,),
+        refusals=(errors.VaultNotFound, errors.TooManyApiKeys),
     ),
     Endpoint(
         method="GET",

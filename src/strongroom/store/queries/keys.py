@@ -40,7 +40,11 @@ _INSERT = Sql(f"""
     VALUES (:user_id, :key_hash, :uid, :name, :permissions, :vault_uids, :collections, :expires_at, :now, NULL)
     RETURNING {columns(_Row)}
 """)
-_LIST = Sql(f"SELECT {columns(_Row)} FROM api_keys WHERE user_id = :user_id ORDER BY created_at, uid")
+# A uid begins with the time at which it was made, so this is the order of creation.
+_OF_USER = Sql(f"""
+    SELECT {columns(_Row)} FROM api_keys WHERE user_id = :user_id AND uid > :after ORDER BY uid LIMIT :limit
+""")
+_COUNT = Sql("SELECT count(*) FROM api_keys WHERE user_id = :user_id")
 _DELETE = Sql("DELETE FROM api_keys WHERE user_id = :user_id AND uid = :uid")
 _BY_HASH = of_open_accounts(
     f"SELECT {columns(_Row)}, user_id, {{disabled}} FROM api_keys WHERE key_hash = :key_hash", "api_keys.user_id"
@@ -95,9 +99,21 @@ async def insert(tx: Tx, user_id: str, key_hash: str, key: ApiKey) -> ApiKey:
     return _key(row)
 
 
-async def of_user(tx: Tx, user_id: str) -> list[ApiKey]:
-    """The keys of an account, oldest first."""
-    return [_key(row) for row in await tx.all(_Row, _LIST, user_id=user_id)]
+def scope_size(key: ApiKey) -> int:
+    """The bytes that the scope of a key takes, as it is stored."""
+    scopes = (key.permissions, key.vault_uids, key.collections)
+    return sum(len(msgspec.json.encode(scope)) for scope in scopes if scope is not None)
+
+
+async def count(tx: Tx, user_id: str) -> int:
+    """How many keys an account has."""
+    found: int = await tx.value(_COUNT, user_id=user_id)
+    return found
+
+
+async def of_user(tx: Tx, user_id: str, after: str, limit: int) -> list[ApiKey]:
+    """The next keys of an account after this uid, oldest first."""
+    return [_key(row) for row in await tx.all(_Row, _OF_USER, user_id=user_id, after=after, limit=limit)]
 
 
 async def delete(tx: Tx, user_id: str, uid: str) -> bool:
