@@ -1,8 +1,9 @@
 // The storage of a replica in a file of Node.js, Deno or Bun: a log of changes, which is read into memory.
 //
 // Each line is one change of the whole: the checksum of a text of JSON, and that text. A line that was cut off by a kill
-// at the end of the file is dropped; what was told as written is whole. When the log has grown, it is written anew into
-// another file, which takes its place. One process has it open.
+// at the end of the file is dropped; what was told as written is whole. When the log has grown, it is written again into
+// another file, which takes its place; and so it is when keys were replaced in it that must not stay. One process has it
+// open.
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -21,6 +22,8 @@ import {
 } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { Invalid, ReadOnlyReplica } from "../errors.js";
+import { equal } from "../format/encoding.js";
+import { readHead } from "../format/keyring.js";
 import { Locks } from "../net/locks.js";
 import {
   type Address,
@@ -47,6 +50,7 @@ const lineOf = (changes: readonly Change[]): string => {
 const OPEN = "Another process has this replica open, or another part of this one. Close it there.";
 const BY_HAND =
   "This system does not tell whether a process of before still runs. If none has the replica open, delete ";
+const isKeyring = ([table, name]: Address): boolean => table === "facts" && name === "keyring";
 const FIRST = lineOf([[["facts", "format"], FORMAT]]);
 
 /** A process as it is written into a lock: its number and, where the system tells, when it began. */
@@ -197,6 +201,7 @@ class File implements Storage {
   #file: number;
   #size: number;
   #whole = 0; // bytes that the log had when it was last written anew
+  #erases = false; // keys were replaced or deleted that are still in the log
   #isMoved = false; // it was written anew, and the folder may not tell so on disk yet
   #closed = false;
 
@@ -213,6 +218,7 @@ class File implements Storage {
         syncFolder(path);
       }
       requireFormat(this.#table("facts").get('["format"]'), basename(path));
+      if (this.#erases) this.#compact(); // the process of before was killed
     } catch (fault) {
       closeSync(file);
       if (isNew) unlinkSync(path);
@@ -243,8 +249,18 @@ class File implements Storage {
     return at;
   }
 
+  /** Whether a change takes the place of keys that must not stay: another way into the account, or a deleted vault's. */
+  #replacesKeys([at, value]: Change): boolean {
+    const before = this.#table(at[0]).get(spell(at));
+    if (before === undefined || value === before) return false;
+    if (!isKeyring(at)) return at[0] === "keys" && value === undefined;
+    return value === undefined || !equal(readHead(String(before)).slots, readHead(String(value)).slots);
+  }
+
   #apply(changes: readonly Change[]): void {
-    for (const [at, value] of changes) {
+    for (const change of changes) {
+      const [at, value] = change;
+      this.#erases ||= this.#replacesKeys(change);
       if (value === undefined) this.#table(at[0]).delete(spell(at));
       else this.#table(at[0]).set(spell(at), value);
     }
@@ -276,10 +292,10 @@ class File implements Storage {
   async write(changes: readonly Change[]): Promise<void> {
     this.#syncMove();
     this.#append(changes);
-    if (this.#size > Math.max(COMPACT, 2 * this.#whole)) this.#compact();
+    if (this.#erases || this.#size > Math.max(COMPACT, 2 * this.#whole)) this.#compact();
   }
 
-  /** Write the log anew, without what was replaced in it. */
+  /** Write the log again, without what was replaced in it. */
   #compact(): void {
     const part = `${this.#path}.part`;
     const changes = [...this.#tables].flatMap(([table, records]) =>
@@ -307,6 +323,7 @@ class File implements Storage {
     this.#file = file;
     this.#size = this.#whole = size;
     this.#isMoved = true;
+    this.#erases = false;
     try {
       closeSync(before);
       this.#syncMove();

@@ -115,6 +115,8 @@ def store_keys(core: Core, file: File) -> None:
     if seen is not None:
         descriptor.check(Descriptor.read(seen).work)
     with file.transaction():
+        if before is not None and _must_erase(file, before, sealed, ring):
+            file.erase_replaced()
         file.set_fact("salt", to_base64(derive.kdf_salt(email, descriptor)))
         file.set_fact("email", to_base64(_seal_email(ring, email)))
         file.set_fact("descriptor", msgspec.json.encode(descriptor.spelled()).decode())
@@ -123,6 +125,12 @@ def store_keys(core: Core, file: File) -> None:
         file.set_fact("identity", ring.identity_checks()[-1])
         file.set_fact("keyring version", str(ring.version))
         file.vaults.set_generations({entry.uid: entry.keys[-1][0] for entry in ring.vaults})
+
+
+def _must_erase(file: File, before: str, sealed: str, ring: Keyring) -> bool:
+    """Whether the keyring of before opens what the one that takes its place does not: with other ways in, or keys."""
+    gone = any(ring.is_gone(uid) for uid, _ in file.vaults.sealed_keys())
+    return gone or keyring.slots_of(before) != keyring.slots_of(sealed)
 
 
 def _use_newer(core: Core, file: File) -> None:

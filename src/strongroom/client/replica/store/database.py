@@ -19,9 +19,11 @@ from strongroom.client.errors import Locked, ReadOnlyReplica
 from strongroom.client.replica.store.database_file import (
     create,
     damaged,
+    erase_deleted,
     open_file,
     require_private,
     take_writer_lock,
+    truncate_log,
 )
 
 
@@ -49,6 +51,8 @@ class Database:
             self._release()
             raise
         self._depth = 0
+        self._erases = self.is_writer  # a process that was killed may have left replaced keys in the log
+        self._erase()
 
     @property
     def is_closed(self) -> bool:
@@ -84,6 +88,16 @@ class Database:
             if self._writer_lock is None:
                 raise ReadOnlyReplica
             self._db.execute("PRAGMA query_only = 0")
+            erase_deleted(self._db)
+            self._erases = True
+
+    def erase_replaced(self) -> None:
+        """Leave nothing in the file's log of what was replaced or deleted, once the transaction has ended."""
+        self._erases = True
+
+    def _erase(self) -> None:
+        if self._erases:
+            self._erases = not truncate_log(self._db)
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
@@ -99,6 +113,7 @@ class Database:
             try:
                 yield
                 self._db.execute("COMMIT")
+                self._erase()
             except BaseException:
                 if self._db.in_transaction:  # SQLite itself rolls back where the disk is full
                     self._db.execute("ROLLBACK")

@@ -79,6 +79,7 @@ def open_file(path: Path, *, writes: bool) -> apsw.Connection:
             if not is_empty(db):
                 require_format(db, path)  # before anything in the file is changed
             db.execute(f"PRAGMA page_size = {_PAGE_BYTES}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL")
+            erase_deleted(db)
             db.execute("BEGIN IMMEDIATE")
             if is_empty(db):
                 db.execute(SCHEMA)
@@ -103,6 +104,19 @@ def open_file(path: Path, *, writes: bool) -> apsw.Connection:
         db.close()
         raise
     return db
+
+
+def erase_deleted(db: apsw.Connection) -> None:
+    """Have what is deleted or replaced overwritten in the file; in its log it stays until that is truncated."""
+    db.execute("PRAGMA secure_delete = ON")
+
+
+def truncate_log(db: apsw.Connection) -> bool:
+    """Move the log into the file and leave nothing in it; False where somebody reads it just now, or the disk fails."""
+    try:
+        return not next(db.execute("PRAGMA wal_checkpoint(TRUNCATE)"))[0]
+    except apsw.Error:
+        return False  # what was committed stands; whoever calls this tries again
 
 
 def _said(error: apsw.Error) -> str:
