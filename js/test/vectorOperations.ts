@@ -22,6 +22,7 @@ import {
 } from "../src/format/encoding.js";
 import { Keyring } from "../src/format/keyring.js";
 import type { Body } from "../src/format/keyringBody.js";
+import { withoutVault } from "../src/format/keyringDirectory.js";
 import * as keyringSlots from "../src/format/keyringSlots.js";
 import {
   collectionKey,
@@ -139,7 +140,7 @@ async function changed(ring: Keyring, change: Given, random: Random): Promise<Ke
     case "rename":
       return ring.withEntry(change.uid, { name: change.name });
     case "delete vault":
-      return ring.withoutVault(change.uid);
+      return withoutVault(ring, change.uid);
     case "rotate vault":
       return keyringSlots.withRotatedVault(ring, change.uid, random);
     case "rotate":
@@ -247,6 +248,17 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
     return { auth: hex(opened.reveal()) };
   },
   "keyring-key": async (given) => ({ keyring: hex(await derive(await key(given.accountKey), "keyring")) }),
+  "storage-keys": async (given) => {
+    const root = await key(given.seed);
+    const keys = ["vault", "renamed", "contents", "email"].map(async (name) => [
+      name,
+      hex(await derive(root, `replica-${name}`)),
+    ]);
+    return {
+      ...Object.fromEntries(await Promise.all(keys)),
+      session: hex(await derive(root, "session-file", given.id)),
+    };
+  },
   "vault-keys": async (given) => {
     const root = await key(given.vaultKey);
     return { blob: hex(await derive(root, "blob")), names: hex(await derive(root, "names")) };

@@ -451,7 +451,7 @@ def folder(path: Path) -> None:
         (damage(lambda told: told.update(id="another")), "path is damaged, or was changed: session."),
         (damage(lambda told: told.update(sealed="")), "path is damaged, or was changed: session."),
         (damage(lambda told: told.update(sealed=5)), "path is not a session file, or was cut off: session."),
-        (damage(lambda told: told.update(format="strongroom session 2")), "path is a session file of another release"),
+        (damage(lambda told: told.update(format="strongroom session 1")), "path is a session file of another release"),
         (damage(lambda told: told.update(format="x")), "path is not a session file, or was cut off: session."),
         (cut(0), "path is not a session file, or was cut off: session. It was not changed."),
         (cut(100), "path is not a session file, or was cut off: session. It was not changed."),

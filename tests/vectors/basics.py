@@ -221,15 +221,16 @@ def paddings() -> Book:
 
 def keys() -> Book:
     """The hierarchy."""
-    book = Book("The hierarchy below the account key and below a vault's key of one generation.")
+    book = Book("The hierarchy below the account key, below a storage seed and below a vault's key of one generation.")
     seen: list[str] = []
     for _, key in (*VAULT_KEYS, *OTHER_KEYS):
         seen += book.good("an account key", "keyring-key", {"accountKey": key}).values()
+        seen += book.good("a storage seed", "storage-keys", {"seed": key, "id": "AAECAwQFBgcICQoLDA0ODw"}).values()
         seen += book.good("a vault key", "vault-keys", {"vaultKey": key}).values()
         for collection in ("notes", "Notes", "letters", "Bücher/日本"):
             given = {"vaultKey": key, "collection": collection}
             seen += book.good(f"collection {collection}", "collection-keys", given).values()
-    assert len(seen) == len(set(seen)) == 4 * (1 + 2 + 4 * 3), "two keys are the same"
+    assert len(seen) == len(set(seen)) == 4 * (1 + 5 + 2 + 4 * 3), "two keys are the same"
     for name, collection in {"empty": "", "too long": "x" * 256, "with a control character": "a\nb"}.items():
         given = {"vaultKey": VAULT_KEYS[0][1], "collection": collection}
         book.bad(f"a collection's name that is {name}", "collection-keys", given, "validation_error")

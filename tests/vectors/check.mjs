@@ -346,9 +346,9 @@ const checkUid = (uid) => require(typeof uid === "string" && orElse(tampered, ()
 const MOST_PAST = 100;
 const checkBody = (body, { account, version, generation, previous }) => {
   require(isObject(body) && Array.isArray(body.must) && body.must.every((name) => typeof name === "string"));
-  const known = ["account", "slots", "recovery", "identity", "vaults", "gone", "past", "must"];
+  const known = ["account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "must"];
   require(body.must.every((name) => known.includes(name)), () => refuse("unsupported"));
-  require(same(base64(body.account), account) && lists(body, "slots", "identity", "vaults", "gone"));
+  require(same(base64(body.account), account) && lists(body, "slots", "identity", "storage", "vaults", "gone"));
   for (const { slot, type, id, public: to, associated } of body.slots) {
     require(Number.isInteger(slot) && slot >= 0 && slot <= 7 && typeof type === "string" && type !== "");
     ofLength(base64(id), 16);
@@ -368,6 +368,9 @@ const checkBody = (body, { account, version, generation, previous }) => {
     ofLength(base64(agree), 32);
   }
   require(ascends(body.identity.map((one) => one.generation)) && body.identity.at(-1)?.generation === generation);
+  for (const { seed } of body.storage) ofLength(base64(seed), 32);
+  const generations = (list) => JSON.stringify(list.map((one) => one.generation));
+  require(generations(body.storage) === generations(body.identity));
   for (const vault of body.vaults) {
     const { uid, name, sealed, made } = vault;
     checkUid(uid);
@@ -485,9 +488,10 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
       next.generation += 1;
       next.slots = "";
       const identity = { generation: next.generation, sign: toBase64(random(32)), agree: toBase64(random(32)) };
+      const storage = [...body.storage, { generation: next.generation, seed: toBase64(random(32)) }];
       next.accountKey = hex(random(32));
       const vaults = body.vaults.map((vault) => ({ ...vault, keys: nextKey(vault.keys, random) }));
-      body = { ...body, identity: [...body.identity, identity], vaults };
+      body = { ...body, identity: [...body.identity, identity], storage, vaults };
     },
     "password": async () => { next.slots = ""; body = await setPassword(); },
     "recovery": async () => {
@@ -781,6 +785,14 @@ const OPERATIONS = {
   "seal-auth": sealAuth,
   "open-auth": openAuth,
   "keyring-key": ({ accountKey }) => hexed({ keyring: under(unhex(accountKey), "keyring") }),
+  "storage-keys": ({ seed: given, id }) => {
+    const seed = unhex(given);
+    return hexed({
+      vault: under(seed, "replica-vault"), renamed: under(seed, "replica-renamed"),
+      contents: under(seed, "replica-contents"), email: under(seed, "replica-email"),
+      session: under(seed, "session-file", id),
+    });
+  },
   "vault-keys": ({ vaultKey }) => hexed({ blob: under(unhex(vaultKey), "blob"), names: under(unhex(vaultKey), "names") }),
   "collection-keys": async ({ vaultKey, collection }) => {
     const key = await under(unhex(vaultKey), "collection", nameOf(collection));

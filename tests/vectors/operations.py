@@ -28,6 +28,7 @@ from strongroom.client.format.content import to_content, to_value
 from strongroom.client.format.derive import Descriptor, Floor, PasswordKeys
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKey, VaultKeys, keyring_key
+from strongroom.client.format.keys import derive as below
 from strongroom.client.format.padding import Content
 from strongroom.client.format.parents import Link
 from strongroom.client.format.passkey import PasskeyId, PasskeySecret
@@ -210,6 +211,12 @@ def _open_auth(given: Given) -> Given:
 
 def _keyring_key(given: Given) -> Given:
     return {"keyring": keyring_key(hexed(given["accountKey"])).hex()}
+
+
+def _storage_keys(given: Given) -> Given:
+    seed, id_ = hexed(given["seed"]), encoding.text(given["id"])
+    made = {name: below(seed, f"replica-{name}").hex() for name in ("vault", "renamed", "contents", "email")}
+    return {**made, "session": below(seed, "session-file", id_).hex()}
 
 
 def vault_key(key: str) -> VaultKey:
@@ -520,6 +527,7 @@ OPERATIONS: dict[str, Callable[[Given], Given]] = {
     "seal-auth": _seal_auth,
     "open-auth": _open_auth,
     "keyring-key": _keyring_key,
+    "storage-keys": _storage_keys,
     "vault-keys": _vault,
     "collection-keys": _collection,
     "seal-keyring": _seal_keyring,

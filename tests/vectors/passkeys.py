@@ -52,7 +52,7 @@ class Scene:
         self.text = self.book.write(title, "change-keyring", given)["keyring"]
         self.texts.append(self.text)
         if change["do"] == "rotate":
-            self.key = bytes.fromhex(self.book.cases[-1]["given"]["random"][2])
+            self.key = bytes.fromhex(self.book.cases[-1]["given"]["random"][3])
 
     def opens(self, name: str, secret: PasskeySecret) -> None:
         opened = self.book.good(name, "unlock-keyring", {**_given(secret), "keyring": self.text})

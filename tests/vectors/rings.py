@@ -79,7 +79,7 @@ class Scene:
         text: str = self.book.write(title, "change-keyring", given)["keyring"]
         key = self.keys[-1]
         if change["do"] == "rotate":
-            key = bytes.fromhex(self.book.cases[-1]["given"]["random"][2])
+            key = bytes.fromhex(self.book.cases[-1]["given"]["random"][3])
         if change["do"] == "password":
             self.owners.append((self.new_password, self.descriptors[2]))
         elif change["do"] == "recovery":
@@ -172,6 +172,7 @@ def _unknown(book: Book, scene: Scene) -> None:
     )
     body["slots"].sort(key=lambda slot: slot["slot"])
     body["identity"][0] = {"card": None, **body["identity"][0]}
+    body["storage"][0] = {"where": "here", **body["storage"][0]}
     body["vaults"][0] = {"colour": {"r": 0.5, "é": ["\u2028", "", True]}, **body["vaults"][0]}
     body["vaults"][0]["keys"][0] = {"retired": False, **body["vaults"][0]["keys"][0]}
     body["gone"][0] = {"why": "\u0001", **body["gone"][0]}
@@ -189,7 +190,7 @@ def _unknown(book: Book, scene: Scene) -> None:
         "sets a password in it": {"do": "password", **_spelled(scene.password, scene.descriptors[0])},
     }.items():
         written = book.write(f"a reader of this edition {name}", "change-keyring", given | {"change": change})
-        key = book.cases[-1]["given"]["random"][2] if change["do"] == "rotate" else given["accountKey"]
+        key = book.cases[-1]["given"]["random"][3] if change["do"] == "rotate" else given["accountKey"]
         opened = book.good("what it does not know is kept", "reopen-keyring", {"accountKey": key, **written})
         assert opened["body"]["heads"] == body["heads"]
         assert opened["body"]["vaults"][0]["colour"] == body["vaults"][0]["colour"]
@@ -526,6 +527,14 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
         "an identity with a short seed": put("identity", 0, "sign", to=short),
         "an identity with a long key": put("identity", 0, "agree", to=encoding.to_base64(bytes(33))),
         "an identity without a key": drop("identity", 0, "agree"),
+        "no storage seed": put("storage", to=[]),
+        "no storage at all": drop("storage"),
+        "storage seeds out of order": lambda body: body["storage"].reverse(),
+        "a storage seed twice": lambda body: body["storage"].insert(0, body["storage"][0]),
+        "a storage seed of another generation": put("storage", -1, "generation", to=9),
+        "a storage seed less than identities": drop("storage", 0),
+        "a short storage seed": put("storage", 0, "seed", to=short),
+        "a storage seed that is a number": put("storage", 0, "seed", to=1),
         "vaults that are null": put("vaults", to=None),
         "a vault twice": lambda body: body["vaults"].insert(0, body["vaults"][0]),
         "a name twice": lambda body: body["vaults"][1].update(name=body["vaults"][0]["name"]),
@@ -718,9 +727,11 @@ def _former(book: Book, scene: Scene, given: Given) -> None:
                 for at in range(then.generation + 1, generation + 1)
             ),
         ]
-        forged = msgspec.structs.replace(
-            then, key=random(32), generation=generation, identity=tuple(identity), sealed_slots=b"", **follows
+        storage = tuple(
+            msgspec.structs.replace(then.storage[0], generation=one.generation, seed=random(32)) for one in identity
         )
+        changes = {"key": random(32), "generation": generation, "identity": tuple(identity), "storage": storage}
+        forged = msgspec.structs.replace(then, **changes, sealed_slots=b"", **follows)
         text, _ = keyring.seal(forged, random, password=scene.password)
         book.bad(
             f"keys that were made up for {name} generation",

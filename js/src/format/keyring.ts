@@ -38,7 +38,6 @@ import {
   encodeBody,
   type Head,
   isSame,
-  MOST_GONE,
   MOST_PAST,
   SLOTS,
   UNREADABLE,
@@ -46,7 +45,6 @@ import {
 } from "./keyringBody.js";
 import { ACCOUNT, deriveKey, type Generation, vaultKeys, type VaultKeys } from "./keys.js";
 import { pad, unpad } from "./padding.js";
-import { type PasskeyId, passkeyOfSlot } from "./passkey.js";
 import { type Key, primitives } from "./primitives.js";
 import { Secret } from "./secret.js";
 
@@ -86,7 +84,8 @@ export const entryOf = ({ uid, name, sealed, made, keys }: Vault): VaultEntry =>
   made,
   generation: keys.at(-1)?.generation ?? 0,
 });
-const byUid = (one: { uid: string }, other: { uid: string }): number => compare(one.uid, other.uid);
+/** Ascending order of uids. */
+export const byUid = (one: { uid: string }, other: { uid: string }): number => compare(one.uid, other.uid);
 
 /** The associated data of the password's slot. */
 export const passwordSlot = (account: Bytes, descriptor: Descriptor): Bytes =>
@@ -201,14 +200,6 @@ export class Keyring implements State {
     });
   }
 
-  /** The next version, in which this vault is gone and its keys with it. */
-  withoutVault(uid: string): Keyring {
-    const own = checkedUid(uid);
-    const gone = [...this.#body.gone, { uid: own, version: this.#nextVersion }];
-    const kept = gone.sort((one, other) => one.version - other.version).slice(-MOST_GONE);
-    return this.next({ vaults: this.#body.vaults.filter((one) => one.uid !== own), gone: kept.sort(byUid) });
-  }
-
   /** The next version, with this change of a vault. */
   withChanged(uid: string, change: (vault: Vault) => Vault): Keyring {
     const own = checkedUid(uid);
@@ -224,35 +215,23 @@ export class Keyring implements State {
     return recovery === null ? null : fromBase64(recovery);
   }
 
-  /** The passkeys that open this keyring. */
-  passkeys(): PasskeyId[] {
-    return this.#body.slots.flatMap(({ type, associated }) => {
-      const found = type === "passkey" ? passkeyOfSlot(fromBase64(associated), this.account) : null;
-      return found ? [found] : [];
-    });
-  }
-
   /** Whether the password's slot was sealed for this descriptor. */
   takes(descriptor: Descriptor): boolean {
     const associated = toBase64(passwordSlot(this.account, descriptor));
     return this.#body.slots.some((slot) => slot.associated === associated); // it names the kind of slot too
   }
 
-  /** The version after a change: changes of what is not sealed yet are one. */
-  get #nextVersion(): number {
-    return this.version + (this.digest.length ? 1 : 0);
-  }
-
-  /** The next version, with these changes. */
+  /** The next version, with these changes: changes of what is not sealed yet are one. */
   next(body: Partial<Body>, state: Partial<State> = {}, key: Secret = this.#key): Keyring {
-    let { previous } = this;
+    let { previous, version } = this;
     let { past } = this.#body;
     if (this.digest.length) {
+      version += 1;
       previous = this.digest;
       past = [...past, toBase64(this.digest.subarray(0, PARENT))].slice(-MOST_PAST);
     }
     const { account, generation, slots } = this;
-    const head = { account, generation, slots, version: this.#nextVersion, previous, digest: NONE, ...state };
+    const head = { account, generation, slots, version, previous, digest: NONE, ...state };
     return new Keyring(head, key, { ...this.#body, ...body, past });
   }
 
@@ -307,11 +286,6 @@ export class Keyring implements State {
   /** Whether the account key is one that cannot be extracted: then the ways in change only after the password. */
   get isHeld(): boolean {
     return this.#key.isHeld;
-  }
-
-  /** The account key, as a key that cannot be extracted: what opens this keyring on this device later. */
-  heldKey(): Promise<Key> {
-    return this.#key.key();
   }
 
   /** The body as JSON has it, with all secrets: for a comparison, never to be kept. */

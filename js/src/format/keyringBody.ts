@@ -41,6 +41,12 @@ interface Identity {
   readonly agree: string;
 }
 
+/** What the keys of a device's own storage follow from, in one generation of the account. */
+interface StorageSeed {
+  readonly generation: number;
+  readonly seed: string;
+}
+
 /** A key of a vault in one generation. */
 interface VaultKeyEntry {
   readonly generation: number;
@@ -57,7 +63,7 @@ export interface Vault {
 }
 
 /** A vault that was deleted, and the keyring's version at which it was. */
-interface Gone {
+export interface Gone {
   readonly uid: string;
   readonly version: number;
 }
@@ -68,6 +74,7 @@ export interface Body {
   readonly slots: readonly Slot[];
   readonly recovery: string | null;
   readonly identity: readonly Identity[];
+  readonly storage: readonly StorageSeed[];
   readonly vaults: readonly Vault[];
   readonly gone: readonly Gone[];
   readonly past: readonly string[];
@@ -106,6 +113,7 @@ const isRecord =
   (value): value is T =>
     isObject(value) && Object.entries<Check<unknown>>(members).every(([name, check]) => check(value[name]));
 
+const isKey = isBase64(KEY);
 const isUid: Check<string> = (value): value is string => checkedUid(value) === value;
 const MEMBERS: { readonly [M in keyof Body]: Check<Body[M]> } = {
   account: isBase64(),
@@ -114,19 +122,20 @@ const MEMBERS: { readonly [M in keyof Body]: Check<Body[M]> } = {
       slot: (value): value is number => isInteger(value) && value >= 0 && value < SLOTS,
       type: (value): value is string => isText(value) && value !== "",
       id: isBase64(SLOT_ID),
-      public: orNull(isBase64(KEY)),
+      public: orNull(isKey),
       associated: isBase64(),
     }),
   ),
-  recovery: orNull(isBase64(KEY)),
-  identity: isList(isRecord<Identity>({ generation: isGeneration, sign: isBase64(KEY), agree: isBase64(KEY) })),
+  recovery: orNull(isKey),
+  identity: isList(isRecord<Identity>({ generation: isGeneration, sign: isKey, agree: isKey })),
+  storage: isList(isRecord<StorageSeed>({ generation: isGeneration, seed: isKey })),
   vaults: isList(
     isRecord<Vault>({
       uid: isUid,
       name: (value): value is string => checkedName(value, "name") === value,
       sealed: isFlag,
       made: isFlag,
-      keys: isList(isRecord<VaultKeyEntry>({ generation: isGeneration, key: isBase64(KEY) })),
+      keys: isList(isRecord<VaultKeyEntry>({ generation: isGeneration, key: isKey })),
     }),
   ),
   gone: isList(isRecord<Gone>({ uid: isUid, version: isVersion })),
@@ -167,16 +176,20 @@ export function decodeBody(content: Content, head: Head): Body {
 
 const areDifferent = (values: readonly string[]): boolean => new Set(values).size === values.length;
 
+const generationsOf = (list: readonly { readonly generation: number }[]): number[] =>
+  list.map(({ generation }) => generation);
+
 /** Whether the parts of a body fit each other and the keyring's head. */
-function isConsistent({ account, slots, recovery, identity, vaults, gone, past }: Body, head: Head): boolean {
+function isConsistent({ account, slots, recovery, identity, storage, vaults, gone, past }: Body, head: Head): boolean {
   const uids = vaults.map(({ uid }) => uid);
   const count = (type: string): number => slots.filter((slot) => slot.type === type).length;
   return (
     ascend(slots.map(({ slot }) => slot)) &&
-    ascend(identity.map(({ generation }) => generation)) &&
+    ascend(generationsOf(identity)) &&
+    isSame(generationsOf(storage), generationsOf(identity)) &&
     ascend(uids) &&
     ascend(gone.map(({ uid }) => uid)) &&
-    vaults.every(({ keys }) => keys.length > 0 && ascend(keys.map(({ generation }) => generation))) &&
+    vaults.every(({ keys }) => keys.length > 0 && ascend(generationsOf(keys))) &&
     areDifferent(vaults.map(({ name }) => name)) &&
     areDifferent(slots.map(({ id }) => id)) &&
     areDifferent(slots.flatMap(({ type, associated }) => (type === "passkey" ? [associated] : []))) &&

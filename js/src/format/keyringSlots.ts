@@ -18,7 +18,7 @@ import {
 import { entryOf, Keyring, passwordSlot, readHead, SLOT } from "./keyring.js";
 import { type Slot, SLOT_ID, SLOTS, UNREADABLE, type Vault } from "./keyringBody.js";
 import { ACCOUNT } from "./keys.js";
-import { type PasskeyId, passkeySlot } from "./passkey.js";
+import { type PasskeyId, passkeyOfSlot, passkeySlot } from "./passkey.js";
 import { type PasskeySecret, passkeyWrap } from "./passkeySecret.js";
 import { primitives } from "./primitives.js";
 import { filler, keyPair, openSealed, sealTo } from "./publicBox.js";
@@ -31,13 +31,14 @@ const recoverySlot = (account: Bytes): Bytes => items("slot-recovery", account);
 export function firstKeyring(password: PasswordKeys, descriptor: Descriptor, random: Random): Promise<Keyring> {
   const account = random(ACCOUNT);
   const key = new Secret(random(KEY));
-  const [sign, agree] = [toBase64(random(KEY)), toBase64(random(KEY))];
+  const [sign, agree, seed] = [random(KEY), random(KEY), random(KEY)].map(toBase64) as [string, string, string];
   const head = { account, version: 1, generation: 1, previous: new Uint8Array(KEY), slots: NONE, digest: NONE };
   const ring = Keyring.of(head, key, {
     account: toBase64(account),
     slots: [],
     recovery: null,
     identity: [{ generation: 1, sign, agree }],
+    storage: [{ generation: 1, seed }],
     vaults: [],
     gone: [],
     past: [],
@@ -78,6 +79,13 @@ export function withoutPasskey(ring: Keyring, passkey: PasskeyId): Keyring {
   return ring.next({ slots: others }, { slots: NONE });
 }
 
+/** The passkeys that open a keyring. */
+export const passkeysOf = (ring: Keyring): PasskeyId[] =>
+  ring.reveal().body.slots.flatMap(({ type, associated }) => {
+    const found = type === "passkey" ? passkeyOfSlot(fromBase64(associated), ring.account) : null;
+    return found ? [found] : [];
+  });
+
 /** Whether all eight ways in are taken. */
 export const isFull = (ring: Keyring): boolean => ring.reveal().body.slots.length === SLOTS;
 
@@ -106,15 +114,19 @@ async function withSlot(
   return ring.next({ slots: [...others, made].sort((one, other) => one.slot - other.slot) }, { slots: NONE });
 }
 
-/** The next version, with a key of the next generation for the account, each vault and the identity. */
+/** The next version, with a key of the next generation for the account, its identity, storage and each vault. */
 export function rotated(ring: Keyring, random: Random): Keyring {
-  const { identity, vaults } = ring.reveal().body;
+  const { identity, storage, vaults } = ring.reveal().body;
   const generation = ring.generation + 1;
-  const [sign, agree] = [toBase64(random(KEY)), toBase64(random(KEY))];
+  const [sign, agree, seed] = [random(KEY), random(KEY), random(KEY)].map(toBase64) as [string, string, string];
   const key = new Secret(random(KEY));
   const next = vaults.map((vault) => rotatedVault(vault, random));
   return ring.next(
-    { identity: [...identity, { generation, sign, agree }], vaults: next },
+    {
+      identity: [...identity, { generation, sign, agree }],
+      storage: [...storage, { generation, seed }],
+      vaults: next,
+    },
     { generation, slots: NONE },
     key,
   );

@@ -8,7 +8,7 @@ import { normalEmail } from "../format/descriptor.js";
 import { checkedText, equal, fromUrl, toUrl } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import { type PasskeyId, passkeyId } from "../format/passkey.js";
-import { isFull, openWithPasskey } from "../format/keyringSlots.js";
+import { isFull, openWithPasskey, passkeysOf } from "../format/keyringSlots.js";
 import { Factor } from "../net/call.js";
 import type { RecoveryCodes, User } from "../net/decoders.js";
 import * as requests from "../net/requests/passkeys.js";
@@ -52,12 +52,7 @@ export interface NewPasskey {
 export async function listPasskeys(core: Core): Promise<ListedPasskey[]> {
   await keyrings.reload(core);
   const { passkeys } = await core.session.send(requests.list());
-  const opening = new Map(
-    core
-      .keyring()
-      .passkeys()
-      .map((one) => [`${one.rpId} ${toUrl(one.credential)}`, one]),
-  );
+  const opening = new Map(passkeysOf(core.keyring()).map((one) => [`${one.rpId} ${toUrl(one.credential)}`, one]));
   const rpId = core.session.connection.host;
   const listed = passkeys.map(({ uid, name, credentialId, createdAt, lastUsedAt }): ListedPasskey => {
     const unlocks = opening.delete(`${rpId} ${credentialId}`);
@@ -214,4 +209,4 @@ function idOf({ rpId, credentialId }: ListedPasskey): PasskeyId {
 }
 
 const opens = (ring: Keyring, { rpId, credential }: PasskeyId): boolean =>
-  ring.passkeys().some((one) => one.rpId === rpId && equal(one.credential, credential));
+  passkeysOf(ring).some((one) => one.rpId === rpId && equal(one.credential, credential));

@@ -1,5 +1,6 @@
 // All vaults, and changes of one: another name, its end.
 import { KeyringConflict, RolledBack, Tampered, VaultConflict, VaultNotFound } from "../errors.js";
+import { withoutVault } from "../format/keyringDirectory.js";
 import { newest } from "../format/keys.js";
 import { checkedVaultName } from "../format/names.js";
 import type { Link } from "../format/parents.js";
@@ -102,7 +103,7 @@ export async function updateWire(core: Core, opened: OpenVault, seen?: Link): Pr
 
 /** The end of a vault and of everything in it: a key holder says so in the directory, then it is deleted. */
 export async function deleteVault(core: Core, { uid }: OpenVault): Promise<void> {
-  if (!core.token) await keyrings.update(core, (ring) => (ring.entry(uid) ? ring.withoutVault(uid) : undefined));
+  if (!core.token) await keyrings.update(core, (ring) => (ring.entry(uid) ? withoutVault(ring, uid) : undefined));
   await core.session.sendOrDone(requests.remove(uid));
   core.device.forgetVault(uid);
 }

@@ -12,7 +12,7 @@ import type { Key } from "../format/primitives.js";
 import type { Scope } from "../operations/documents.js";
 import type { ContentsRecord, Head } from "./records.js";
 import type { Tables } from "./tables.js";
-import { identityKey } from "./vaultKeys.js";
+import { storageKey } from "./vaultKeys.js";
 
 /** A content, and what tells the row that it was opened from. */
 export type KeptContent = readonly [uid: string, version: number, wire: string, proof: string | null, value: unknown];
@@ -28,9 +28,8 @@ export const isContentOf = ([uid, version, wire, proof]: KeptContent, head: Head
 /** Where the contents of a place are kept: those of one collection by its name on the wire, those of all apart. */
 export const placeOf = async (scope: Scope<unknown>): Promise<string> => (await scope.own())?.wires[0] ?? "";
 
-/** The key that contents are sealed with, and the generation of the identity that it is from. */
-export const contentsKey = (ring: Keyring): Promise<[generation: number, key: Key]> =>
-  identityKey(ring, "replica-contents");
+/** The key that contents are sealed with. */
+export const contentsKey = (ring: Keyring): Promise<Key> => storageKey(ring, "replica-contents");
 
 /** What the box of a record is sealed for. */
 export const contentsLabel = (ring: Keyring, { vault, uid }: Pick<ContentsRecord, "vault" | "uid">): Bytes =>
@@ -44,7 +43,7 @@ export async function keptContents(
 ): Promise<Promise<readonly KeptContent[]>[]> {
   const records = await tables.contents(scope.vault, await placeOf(scope));
   if (!records.length) return [];
-  const [, key] = await contentsKey(ring);
+  const key = await contentsKey(ring);
   return records.map((record) => opened(ring, key, record));
 }
 

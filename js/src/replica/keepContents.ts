@@ -28,7 +28,8 @@ export async function keepContents(
   if (!ring) return;
   const scope = await given.renewed(core);
   const { vault } = scope;
-  const [place, [generation, key]] = [await placeOf(scope), await contentsKey(ring)];
+  const { generation } = ring;
+  const [place, key] = [await placeOf(scope), await contentsKey(ring)];
   const before = new Map((await store.contents(vault, place)).map((record) => [record.uid, record]));
   let changes: ((tables: Tables) => void)[] = [];
   const write = async (least: number): Promise<void> => {

@@ -23,7 +23,7 @@ export type Change = readonly [at: Address, value: unknown];
 /** Vault and uid of a document that has changed on this device. */
 export type Changed = readonly [vault: string, uid: string];
 
-export const FORMAT = "strongroom JavaScript replica 1";
+export const FORMAT = "strongroom JavaScript replica 2";
 export const LOST =
   "The storage of this replica is gone: the browser or a person has deleted it. Open a new one and sync; what was not sent is lost.";
 

@@ -5,7 +5,6 @@ import { toValue } from "../format/content.js";
 import { checkWork, kdfSalt, readDescriptor, spellDescriptor } from "../format/descriptor.js";
 import { type Bytes, compare, digest, items, KEY, must, PARENT, text, toBase64, toUrl } from "../format/encoding.js";
 import { digestOf, type Keyring, readHead } from "../format/keyring.js";
-import { deriveKey } from "../format/keys.js";
 import { checkedVaultName } from "../format/names.js";
 import { type Key, primitives } from "../format/primitives.js";
 import { openBlob } from "../format/seal.js";
@@ -114,7 +113,7 @@ export async function storeKeys(core: Core, tables: Tables): Promise<void> {
 }
 
 /** The key that seals the account's email. */
-export const emailKey = async (ring: Keyring): Promise<Key> => deriveKey(await ring.heldKey(), "HKDF", "keyring");
+export const emailKey = (ring: Keyring): Promise<Key> => vaultKeys.storageKey(ring, "replica-email");
 /** What the email is sealed for. */
 export const emailLabel = ({ account }: Keyring): Bytes => items("replica-email", account);
 

@@ -1,7 +1,7 @@
 // The keys and names of vaults, kept in the replica: those of a vault that was deleted elsewhere still open what waits here.
 //
-// Each vault of the directory is sealed under a key of the account's identity. A keyring has the identities of all
-// generations, so a rotation on another device does not lock what was kept before it.
+// Each vault of the directory is sealed under a key that follows from the account's storage seed. A keyring has the
+// seeds of all generations, so a rotation on another device does not lock what was kept before it.
 import { Refusal } from "../errors.js";
 import { openBox, sealBox } from "../format/box.js";
 import { readJson } from "../format/strictJson.js";
@@ -44,7 +44,7 @@ export async function keepAll(tables: Tables, ring: Keyring): Promise<void> {
   }
 }
 
-/** Keep the keys of one vault, sealed under the newest identity. `isNew`: the server does not have it yet. */
+/** Keep the keys of one vault, sealed under the newest seed. `isNew`: the server does not have it yet. */
 async function keep(
   tables: Tables,
   ring: Keyring,
@@ -127,9 +127,10 @@ async function open(ring: Keyring, uid: string, sealed: string): Promise<KeptVau
   };
 }
 
-/** Seal something under the newest identity, for a purpose and a place. */
+/** Seal something under the newest seed, for a purpose and a place. */
 async function seal(ring: Keyring, purpose: string, value: unknown, ...place: string[]): Promise<string> {
-  const [generation, key] = await identityKey(ring, purpose);
+  const { generation } = ring;
+  const key = await storageKey(ring, purpose);
   const associated = items(purpose, ring.account, ...place, generation);
   const box = await sealBox(key, primitives().random(KEY), text(JSON.stringify(value)), associated);
   return toBase64(join(number(generation, 4), box));
@@ -139,23 +140,19 @@ async function seal(ring: Keyring, purpose: string, value: unknown, ...place: st
 async function unseal<T>(ring: Keyring, purpose: string, sealed: string, ...place: string[]): Promise<T> {
   const raw = fromBase64(sealed);
   const generation = readGeneration(raw.subarray(0, 4));
-  const identity = ring.reveal().body.identity.find((one) => one.generation === generation);
-  must(identity !== undefined);
   // What this key has sealed, this client has written.
   return readJson(
     await openBox(
-      await keyOf(identity.agree, purpose),
+      await storageKey(ring, purpose, generation),
       raw.slice(4),
       items(purpose, ring.account, ...place, generation),
     ),
   ) as T;
 }
 
-/** The generation of the newest identity, and a key of it for a purpose. */
-export async function identityKey(ring: Keyring, purpose: string): Promise<[generation: number, key: Key]> {
-  const { generation, agree } = ring.reveal().body.identity.at(-1) ?? { generation: 0, agree: "" };
-  return [generation, await keyOf(agree, purpose)];
+/** The key that seals what a device stores for a purpose: of the newest generation, or of an earlier one. */
+export async function storageKey(ring: Keyring, purpose: string, generation = ring.generation): Promise<Key> {
+  const found = ring.reveal().body.storage.find((one) => one.generation === generation);
+  must(found !== undefined);
+  return deriveKey(await new Secret(fromBase64(found.seed)).key(), "HKDF", purpose);
 }
-
-const keyOf = async (agree: string, purpose: string): Promise<Key> =>
-  deriveKey(await new Secret(fromBase64(agree)).key(), "HKDF", purpose);

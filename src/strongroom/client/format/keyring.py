@@ -45,9 +45,10 @@ from strongroom.client.format.keyring_body import (
     Gone,
     Identity,
     Slot,
+    StorageSeed,
     VaultEntry,
 )
-from strongroom.client.format.keys import ACCOUNT, VaultKeys, keyring_key
+from strongroom.client.format.keys import ACCOUNT, VaultKeys, derive, keyring_key
 from strongroom.client.format.passkey import PasskeyId, PasskeySecret
 from strongroom.client.format.primitives import KEY, Random
 from strongroom.client.format.public_box import KeyPair
@@ -89,6 +90,7 @@ class Keyring(Body, frozen=True, kw_only=True):
             slots=(),
             recovery=None,
             identity=(Identity(generation=1, sign=random(KEY), agree=random(KEY)),),
+            storage=(_storage_seed(1, random),),
             vaults=(),
             gone=(),
             past=(),
@@ -120,6 +122,14 @@ class Keyring(Body, frozen=True, kw_only=True):
         if before > len(self.past):
             return None
         return before > 0 and self.past[-before] == digest[:PARENT]
+
+    def storage_key(self, purpose: str, *parts: bytes, generation: int | None = None) -> bytes:
+        """The key that seals what a device stores for a purpose: of the newest generation, or of an earlier one."""
+        wanted = self.generation if generation is None else generation
+        for one in self.storage:
+            if one.generation == wanted:
+                return derive(one.seed, purpose, *parts)
+        raise Tampered(UNREADABLE)
 
     def vault_keys(self, entry: VaultEntry) -> VaultKeys:
         """The keys of a vault, of all generations."""
@@ -211,14 +221,16 @@ class Keyring(Body, frozen=True, kw_only=True):
     # Rotation
 
     def rotated(self, random: Random = primitives.random) -> Keyring:
-        """The next version, with a key of the next generation for the account, each vault and the identity."""
+        """The next version, with keys of the next generation for the account, its identity, storage and each vault."""
         last = self.identity[-1].generation
         identity = Identity(generation=last + 1, sign=random(KEY), agree=random(KEY))
+        storage = _storage_seed(last + 1, random)
         return self._next(
             key=primitives.SecretBytes(random(KEY)),
             generation=self.generation + 1,
             sealed_slots=b"",
             identity=(*self.identity, identity),
+            storage=(*self.storage, storage),
             vaults=tuple(_rotated(entry, random) for entry in self.vaults),
         )
 
@@ -383,6 +395,10 @@ def _parts(sealed: str) -> tuple[bytes, bytes]:
 
 def _whole(head: bytes) -> bytes:
     return items(label("keyring"), head)
+
+
+def _storage_seed(generation: int, random: Random) -> StorageSeed:
+    return StorageSeed(generation=generation, seed=primitives.SecretBytes(random(KEY)))
 
 
 def _rotated(entry: VaultEntry, random: Random) -> VaultEntry:

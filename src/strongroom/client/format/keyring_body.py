@@ -35,7 +35,9 @@ PASSWORD: Final = "password"  # noqa: S105 - the type of a slot
 RECOVERY: Final = "recovery"
 PASSKEY: Final = "passkey"
 UNREADABLE: Final = "The server's keyring was not made with your keys."
-_UNDERSTOOD: Final = frozenset({"account", "slots", "recovery", "identity", "vaults", "gone", "past", "must"})
+_UNDERSTOOD: Final = frozenset(
+    {"account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "must"}
+)
 
 Extra = dict[str, Any]  # members that this client does not know; they are written again as they were read
 
@@ -65,6 +67,17 @@ class Identity(Struct, frozen=True, kw_only=True):
 
     def __repr__(self) -> str:
         return f"Identity(generation={self.generation}, ...)"
+
+
+class StorageSeed(Struct, frozen=True, kw_only=True):
+    """What the keys of a device's own files follow from, in one generation of the account."""
+
+    generation: int
+    seed: bytes
+    extra: Extra = {}
+
+    def __repr__(self) -> str:
+        return f"StorageSeed(generation={self.generation}, ...)"
 
 
 class VaultEntry(Struct, frozen=True, kw_only=True):
@@ -97,6 +110,7 @@ class Body(Struct, frozen=True, kw_only=True):
     slots: tuple[Slot, ...]
     recovery: bytes | None  # the public key of the recovery key's auth secret
     identity: tuple[Identity, ...]
+    storage: tuple[StorageSeed, ...]
     vaults: tuple[VaultEntry, ...]
     gone: tuple[Gone, ...]
     past: tuple[bytes, ...]  # what the keyrings before this one are recognised by, the latest last
@@ -126,6 +140,11 @@ class _IdentityJson(Struct, frozen=True):
     agree: str
 
 
+class _StorageJson(Struct, frozen=True):
+    generation: int
+    seed: str
+
+
 class _VaultJson(Struct, frozen=True):
     uid: str
     name: str
@@ -144,6 +163,7 @@ class _BodyJson(Struct, frozen=True):
     slots: list[Extra]
     recovery: str | None
     identity: list[Extra]
+    storage: list[Extra]
     vaults: list[Extra]
     gone: list[Extra]
     past: list[str]
@@ -171,6 +191,7 @@ def to_json(body: Body) -> Extra:
             {**one.extra, "generation": one.generation, "sign": to_base64(one.sign), "agree": to_base64(one.agree)}
             for one in body.identity
         ],
+        "storage": [{**one.extra, "generation": one.generation, "seed": to_base64(one.seed)} for one in body.storage],
         "vaults": [
             {
                 **entry.extra,
@@ -222,6 +243,7 @@ def decode(content: Content, account: bytes, version: int, generation: int, prev
 def _checked(body: _BodyJson, extra: Extra) -> Body:
     slots = tuple(_slot(one) for one in body.slots)
     identity = tuple(_identity(one) for one in body.identity)
+    storage = tuple(_storage(one) for one in body.storage)
     vaults = tuple(_vault(one) for one in body.vaults)
     gone = tuple(_gone(one) for one in body.gone)
     _require_ascending([slot.slot for slot in slots])
@@ -235,6 +257,7 @@ def _checked(body: _BodyJson, extra: Extra) -> Body:
         or any(one.uid in uids for one in gone)
         or len(gone) > MOST_GONE
         or not identity
+        or [one.generation for one in storage] != [one.generation for one in identity]
     ):
         raise Tampered(UNREADABLE)
     types = [slot.type for slot in slots]
@@ -250,6 +273,7 @@ def _checked(body: _BodyJson, extra: Extra) -> Body:
         slots=slots,
         recovery=recovery,
         identity=identity,
+        storage=storage,
         vaults=vaults,
         gone=gone,
         past=tuple(_bytes(one, PARENT) for one in body.past),
@@ -277,6 +301,12 @@ def _identity(given: Extra) -> Identity:
     if not is_generation(read.generation):
         raise Tampered(UNREADABLE)
     return Identity(generation=read.generation, sign=_bytes(read.sign, KEY), agree=_bytes(read.agree, KEY), extra=extra)
+
+
+def _storage(given: Extra) -> StorageSeed:
+    read, extra = _split(given, _StorageJson)
+    seed = primitives.SecretBytes(_bytes(read.seed, KEY))
+    return StorageSeed(generation=read.generation, seed=seed, extra=extra)
 
 
 def _vault(given: Extra) -> VaultEntry:

@@ -16,8 +16,7 @@ import msgspec
 from strongroom.client.errors import Locked, Tampered, WeakParameters
 from strongroom.client.format import derive, keyring
 from strongroom.client.format.derive import Descriptor
-from strongroom.client.format.encoding import checked_text, from_base64, to_base64
-from strongroom.client.format.primitives import SecretBytes
+from strongroom.client.format.encoding import checked_text, to_base64
 from strongroom.client.net import effects
 from strongroom.client.net.effects import Sleep
 from strongroom.client.operations.device import Memory, merged
@@ -112,7 +111,7 @@ def save(
 def _save(file: SessionFile, mine: Contents) -> Memory:
     """Write the file. What an earlier session of this account has seen there is not forgotten."""
     try:
-        before, contents = SessionFile.open_(file.path, SecretBytes(from_base64(mine.key)))
+        before, contents = SessionFile.open_(file.path, mine.ring())
     except Locked:
         file.write(mine)
         return mine.memory
@@ -137,7 +136,7 @@ def use(core: Core, file: SessionFile, contents: Contents) -> None:
     core.lock()
     fault = None
     try:
-        ring = keyring.reopen(contents.keyring, SecretBytes(from_base64(contents.key)))
+        ring = contents.ring()
         descriptor = Descriptor.read(contents.descriptor)
         core.device.remember(contents.email, contents.memory)
         core.device.record_account(contents.email, ring, descriptor)
@@ -154,7 +153,7 @@ def join(core: Core, path: str | os.PathLike[str]) -> Effects[None]:
     """Go on with a saved session that opens with the keys that are here. Without one, the first request logs in."""
     ring, found = core.keyring(), None
     with suppress(Locked, Invalid):  # there is none, or its keys were rotated elsewhere: it is saved anew
-        found = yield from effects.compute(lambda: SessionFile.open_(path, ring.key))
+        found = yield from effects.compute(lambda: SessionFile.open_(path, ring))
     if found is None:
         return
     file, contents = found

@@ -1,10 +1,10 @@
 """The file of a saved session: its tokens, the account's keys and what this device has seen, sealed.
 
-    {"format": "strongroom session 1", "id": "…", "service": null, "key": "…", "sealed": "…"}
+    {"format": "strongroom session 2", "id": "…", "service": null, "key": "…", "sealed": "…"}
 
 `sealed` is a box. Its key is in the operating system's keyring, under `service` and the id; or in the file itself, and
-then nothing but the file's permissions protects it; or nowhere, and then it follows from the account key, which the
-master password opens in the replica. A file that others can read or replace is refused.
+then nothing but the file's permissions protects it; or nowhere, and then it follows from the storage seed in the
+keyring, which the master password opens in the replica. A file that others can read or replace is refused.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from msgspec import Struct
 from strongroom.client.errors import Locked, Tampered
 from strongroom.client.format import box, primitives
 from strongroom.client.format.encoding import from_base64, from_url, items, label, text, to_url
-from strongroom.client.format.keys import derive
+from strongroom.client.format.keyring import Keyring, reopen
 from strongroom.client.format.primitives import KEY, SecretBytes, SecretText
 from strongroom.client.operations.device import Memory
 from strongroom.errors import Invalid
 
 _ANY_FORMAT: Final = "strongroom session "
-FORMAT: Final = f"{_ANY_FORMAT}1"
+FORMAT: Final = f"{_ANY_FORMAT}2"
 _MOST: Final = 1 << 30  # bytes of a file
 _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _AGAIN: Final = "Log in again and save the session anew"
@@ -46,6 +46,10 @@ class Contents(Struct, frozen=True, kw_only=True):
     descriptor: dict[str, Any]
     memory: Memory
 
+    def ring(self) -> Keyring:
+        """The keyring, opened."""
+        return reopen(self.keyring, SecretBytes(from_base64(self.key)))
+
     def __repr__(self) -> str:
         return "Contents(...)"
 
@@ -62,7 +66,7 @@ class _Envelope(Struct, frozen=True, kw_only=True):
 
 
 class SessionFile:
-    """A session file, by its path; `key` seals it. `needs_password`: the key follows from the account key."""
+    """A session file, by its path; `key` seals it. `needs_password`: the key follows from the keyring."""
 
     def __init__(self, path: Path, id_: str, key: bytes, service: str | None, *, needs_password: bool = False) -> None:
         self.path = path
@@ -82,17 +86,20 @@ class SessionFile:
         return made
 
     @classmethod
-    def open_(cls, path: str | os.PathLike[str], account_key: bytes | None = None) -> tuple[SessionFile, Contents]:
-        """A file and what it holds. One that needs the password is opened with the account key."""
+    def open_(cls, path: str | os.PathLike[str], ring: Keyring | None = None) -> tuple[SessionFile, Contents]:
+        """A file and what it holds. One that needs the password is opened with the keyring."""
         where = Path(path).absolute()
         _check_folder(where)
         found = _read(where)
         if found is None:
             raise Locked(f"There is no saved session at {where.name}; log in.")
         needs_password = found.service is None and found.key is None
-        if needs_password and account_key is None:
+        if not needs_password:
+            key = _key_of(found, where)
+        elif ring is None:
             raise Locked(f"The session at {where.name} opens with the password: unlock its replica.")
-        key = _derived(account_key or b"", found.id) if needs_password else _key_of(found, where)
+        else:
+            key = _derived(ring, found.id)
         file = cls(where, found.id, key, found.service, needs_password=needs_password)
         return file, file._opened(found)
 
@@ -104,7 +111,7 @@ class SessionFile:
     def write(self, contents: Contents) -> None:
         """Replace the file in one step. It is on disk when this returns."""
         if self._needs_password:
-            self._key = _derived(SecretBytes(from_base64(contents.key)), self.id)
+            self._key = _derived(contents.ring(), self.id)
         sealed = box.seal(self._key, primitives.random(KEY), msgspec.json.encode(contents), self._associated())
         envelope = _Envelope(
             format=FORMAT,
@@ -262,9 +269,9 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
-def _derived(account_key: bytes, id_: str) -> bytes:
+def _derived(ring: Keyring, id_: str) -> bytes:
     """The key of a file that needs the password."""
-    return SecretBytes(derive(account_key, "session-file", text(id_)))
+    return ring.storage_key("session-file", text(id_))
 
 
 def _key_of(found: _Envelope, path: Path) -> bytes:

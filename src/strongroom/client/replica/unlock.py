@@ -12,7 +12,7 @@ from strongroom.client.errors import CredentialsRolledBack, Locked, Tampered
 from strongroom.client.format import box, content, derive, keyring, names, primitives, seal
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.encoding import PARENT, from_base64, items, label, text, to_base64, to_url
-from strongroom.client.format.keys import CollectionKeys, VaultKeys, keyring_key
+from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.net import effects
 from strongroom.client.operations import documents, keyrings
 from strongroom.client.operations.rollback import OLD_KEYS, TWO_KEYRINGS
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from strongroom.client.operations.documents import KeyScope
     from strongroom.client.operations.factors import FactorSource
 
+_EMAIL: Final = "replica-email"
 _OTHERS: Final = {"path": "is the replica of another account, or of another token"}
 
 
@@ -150,15 +151,15 @@ def _use_newer(core: Core, file: File) -> None:
 
 
 def _seal_email(ring: Keyring, email: str) -> bytes:
-    return box.seal(keyring_key(ring.key), primitives.random(primitives.KEY), text(email), _email_label(ring))
+    return box.seal(ring.storage_key(_EMAIL), primitives.random(primitives.KEY), text(email), _email_label(ring))
 
 
 def _open_email(ring: Keyring, sealed: bytes) -> str:
-    return box.open_(keyring_key(ring.key), sealed, _email_label(ring)).decode()
+    return box.open_(ring.storage_key(_EMAIL), sealed, _email_label(ring)).decode()
 
 
 def _email_label(ring: Keyring) -> bytes:
-    return items(label("replica-email"), ring.account)
+    return items(label(_EMAIL), ring.account)
 
 
 def unlock(core: Core, path: str | os.PathLike[str], password: str, source: FactorSource) -> Effects[None]:

@@ -1,7 +1,7 @@
 """The keys and names of vaults, kept in the replica: those of a deleted vault still open what waits here.
 
-Each vault of the directory is sealed under a key of the account's identity. A keyring has the identities of all
-generations, so a rotation on another device does not lock what was kept before it.
+Each vault of the directory is sealed under a key that follows from the account's storage seed. A keyring has the seeds
+of all generations, so a rotation on another device does not lock what was kept before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from strongroom.client.errors import Tampered
-from strongroom.client.format import box, keys, primitives
+from strongroom.client.format import box, primitives
 from strongroom.client.format.encoding import (
     from_base64,
     generation_bytes,
@@ -28,7 +28,6 @@ from strongroom.client.replica.store.records import RenamedVault
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
-    from strongroom.client.format.keyring_body import Identity
     from strongroom.client.operations.documents import KeyScope
     from strongroom.client.replica.store.file import File
 
@@ -63,7 +62,7 @@ def keep_all(file: File, ring: Keyring) -> None:
 
 
 def keep(file: File, ring: Keyring, entry: VaultEntry, *, new: bool = False) -> None:
-    """Keep the keys of one vault, sealed under the newest identity. `new`: the server does not have it yet."""
+    """Keep the keys of one vault, sealed under the newest seed. `new`: the server does not have it yet."""
     content = _Kept(entry.name, entry.sealed, [(generation, to_base64(key)) for generation, key in entry.keys])
     plain = primitives.SecretBytes(msgspec.json.encode(content))
     file.vaults.put_keys(entry.uid, _seal(ring, _PURPOSE, plain, text(entry.uid)), new=new)
@@ -126,11 +125,10 @@ def _open(ring: Keyring, uid: str, sealed: str) -> VaultEntry | None:
 
 
 def _seal(ring: Keyring, purpose: str, plain: bytes, *place: bytes) -> str:
-    """Seal something under the newest identity, for a purpose and a place."""
-    identity = ring.identity[-1]
-    key, associated = keys.derive(identity.agree, purpose), _associated(ring, identity, purpose, place)
-    sealed = box.seal(key, primitives.random(primitives.KEY), plain, associated)
-    return to_base64(generation_bytes(identity.generation) + sealed)
+    """Seal something under the newest seed, for a purpose and a place."""
+    associated = _associated(ring, ring.generation, purpose, place)
+    sealed = box.seal(ring.storage_key(purpose), primitives.random(primitives.KEY), plain, associated)
+    return to_base64(generation_bytes(ring.generation) + sealed)
 
 
 def _unseal(ring: Keyring, purpose: str, sealed: str, *place: bytes) -> bytes | None:
@@ -138,12 +136,11 @@ def _unseal(ring: Keyring, purpose: str, sealed: str, *place: bytes) -> bytes | 
     try:
         raw = from_base64(sealed)
         generation = read_generation(raw[:4])
-        identity = next(one for one in ring.identity if one.generation == generation)
-        key = keys.derive(identity.agree, purpose)
-        return box.open_(key, raw[4:], _associated(ring, identity, purpose, place))
-    except (Tampered, StopIteration):
+        key = ring.storage_key(purpose, generation=generation)
+        return box.open_(key, raw[4:], _associated(ring, generation, purpose, place))
+    except Tampered:
         return None
 
 
-def _associated(ring: Keyring, identity: Identity, purpose: str, place: tuple[bytes, ...]) -> bytes:
-    return items(label(purpose), ring.account, *place, number(identity.generation))
+def _associated(ring: Keyring, generation: int, purpose: str, place: tuple[bytes, ...]) -> bytes:
+    return items(label(purpose), ring.account, *place, number(generation))

@@ -10,7 +10,7 @@ import apsw
 from strongroom.errors import Invalid
 
 _ANY_FORMAT: Final = "strongroom replica "
-FORMAT: Final = f"{_ANY_FORMAT}5"
+FORMAT: Final = f"{_ANY_FORMAT}6"
 _NEWER: Final = "Update this program"
 _OLDER: Final = "Move it away, open a new one and sync; what was not sent yet is in the old file alone"
 EARLIER_VERSIONS: Final = 50  # of a document, versions that are known to be earlier ones
