@@ -88,8 +88,10 @@ export type RowLine = VaultLine | DocumentLine | VersionLine | BlobLine;
 /** A line of a file. */
 export type Line = HeaderLine | KeyringLine | KeyringVersionLine | RowLine | TrailerLine;
 
+export const MEDIA_TYPE = "application/x-ndjson";
 export const FORMAT = "strongroom-export";
-const VERSION = 2;
+/** The version of the format. */
+export const FORMAT_VERSION = 2;
 const MOST = 2 ** 52; // of a time and of a version
 const MOST_KEYRINGS = 128;
 const LONGEST = 2 ** 28; // bytes of a line
@@ -280,7 +282,8 @@ export class AccountLines {
   #checkHeader(header: HeaderLine): void {
     if (this.header) throw new Invalid({ kind: "is header a second time" });
     if (header.format !== FORMAT) throw new Invalid({ format: `must be ${FORMAT}` });
-    if (header.version !== VERSION) throw new Invalid({ version: `must be ${VERSION}: no other is read here` });
+    if (header.version !== FORMAT_VERSION)
+      throw new Invalid({ version: `must be ${FORMAT_VERSION}: no other is read here` });
     this.header = header;
   }
 

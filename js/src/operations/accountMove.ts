@@ -28,7 +28,7 @@ import { sleep } from "../net/session.js";
 import { openStream, type Stream } from "../net/streams.js";
 import { Comparison, USED_SINCE } from "./accountComparison.js";
 import { AccountFile, rowOf } from "./accountFile.js";
-import { type KeyringLine, type Line, linesOf } from "./accountLines.js";
+import { type KeyringLine, type Line, linesOf, MEDIA_TYPE } from "./accountLines.js";
 import type { Core } from "./core.js";
 import { openRow, Scope, WITHHELD } from "./documents.js";
 import { FactorSource, openSession } from "./factors.js";
@@ -36,7 +36,6 @@ import * as keyrings from "./keyrings.js";
 import { orLock } from "./login.js";
 import { checkBlob, OLDER_KEYRING, TWO_KEYRINGS } from "./rollback.js";
 
-const MEDIA_TYPE = "application/x-ndjson";
 const GRACE = 60; // seconds for which an export may be slower than this:
 const MIN_BYTES_PER_SECOND = 16_384;
 const ATTEMPTS = 4; // while the server still has the request of a page that was closed

@@ -15,7 +15,7 @@ import { getDescriptor, locked, reload, reloadNow, requireStored, unlocked, use 
 
 const WENT_ON =
   "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. " +
-  "Sync a device first that has seen all; if there is none, export this replica and begin a new one.";
+  "Sync a device first that has seen all; if there is none, call replica.export and begin a new replica.";
 
 /** Makes the keyring that is to be stored, from the newest one. */
 export type Prepare = (ring: Keyring, descriptor: Descriptor) => Promise<Prepared>;

@@ -1,9 +1,8 @@
 // Vaults that a device has and the server has not: made without it, or lost with a restore.
 import { Tampered, VaultAlreadyExists } from "../errors.js";
-import { fromText, text } from "../format/encoding.js";
-import type { Keyring, VaultEntry } from "../format/keyring.js";
+import { freeName } from "../format/freeName.js";
+import type { VaultEntry } from "../format/keyring.js";
 import type { Generation } from "../format/keys.js";
-import { LONGEST } from "../format/names.js";
 import type { VaultRow } from "../net/decoders.js";
 import { create } from "../net/requests/vaults.js";
 import type { Core } from "./core.js";
@@ -31,7 +30,12 @@ export async function addVault(core: Core, { uid, name, sealed, secrets }: NewVa
     await keyrings.update(core, (ring) => {
       const [, key] = secrets[0] ?? [];
       if (ring.entry(uid) || ring.isGone(uid) || !key) return undefined;
-      return ring.withVault(uid, freeName(ring, name), sealed, () => key.reveal());
+      return ring.withVault(
+        uid,
+        freeName(name, (one) => ring.vault(one)),
+        sealed,
+        () => key.reveal(),
+      );
     });
     const entry = now();
     if (!entry || entry.made) break;
@@ -42,7 +46,9 @@ export async function addVault(core: Core, { uid, name, sealed, secrets }: NewVa
       // Another program's vault, which is in no directory, has the name.
       await keyrings.update(core, (ring) => {
         const mine = ring.entry(uid);
-        return mine && !mine.made ? ring.withEntry(uid, { name: freeName(ring, mine.name) }) : undefined;
+        return mine && !mine.made
+          ? ring.withEntry(uid, { name: freeName(mine.name, (one) => ring.vault(one)) })
+          : undefined;
       });
       continue;
     }
@@ -52,18 +58,6 @@ export async function addVault(core: Core, { uid, name, sealed, secrets }: NewVa
   }
   const entry = now();
   return entry && openEntry(core, entry);
-}
-
-/** The name, or where a vault has it already, the name with a number. */
-function freeName(ring: Keyring, name: string): string {
-  let free = name;
-  for (let number = 2; ring.vault(free); number += 1) {
-    const suffix = ` (${number})`;
-    let raw = text(name).subarray(0, LONGEST - suffix.length);
-    while (fromText(raw) === null) raw = raw.subarray(0, -1); // not in the middle of a character
-    free = fromText(raw) + suffix;
-  }
-  return free;
 }
 
 /** A vault of the directory that the server has forgotten. */

@@ -216,6 +216,16 @@ export class Replica {
     this.#state.refresh();
   }
 
+  /**
+   * What this replica holds, as a file that `Client.importAccount` takes; it needs no server.
+   *
+   * The file is encrypted as the replica is. It has the keyring, the vaults, their documents and blobs, and the changes
+   * that are not sent yet as if they were stored; where a conflict waits, the side of this device. It has no history.
+   */
+  async export(): Promise<Blob> {
+    return (await import("./export.js")).exportReplica(this.#local);
+  }
+
   /** The unresolved conflicts. */
   async conflicts(): Promise<Conflict[]> {
     return (await engine()).undecidedConflicts(this.#local, await scopesOf(this.#local));

@@ -319,6 +319,10 @@ class Thing:
         """Write the file of the account."""
         path.write_bytes(self.exported())
 
+    def export(self, path: Path) -> None:
+        """Write the file of what a replica holds."""
+        path.write_bytes(self._node.ask("call", self._number, "export"))
+
     @property
     def _core(self) -> Inside:
         return Inside(self)

@@ -160,6 +160,11 @@ class Keyring(Body, frozen=True, kw_only=True):
             raise VaultAlreadyExists
         return self._next(vaults=_sorted([changed, *(other for other in self.vaults if other is not entry)]))
 
+    def with_directory(self, vaults: list[VaultEntry]) -> Keyring:
+        """The next version, with these vaults and no others."""
+        uids = {entry.uid for entry in vaults}
+        return self._next(vaults=_sorted(vaults), gone=tuple(gone for gone in self.gone if gone.uid not in uids))
+
     def without_vault(self, uid: str) -> Keyring:
         """The next version, in which this vault is gone and its keys with it."""
         uid = checked_uid(uid)

@@ -8,6 +8,7 @@ and compares, which also commits to the key.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from strongroom.client.errors import Tampered
@@ -50,6 +51,17 @@ def checked_vault_name(name: str, *, sealed: bool) -> str:
     if len(text(plain(name))) > LONGEST and sealed:
         raise Invalid({"name": f"must be at most {LONGEST} bytes in UTF-8 to be sealed"})
     return name
+
+
+def free_name(name: str, taken: Callable[[str], object | None]) -> str:
+    """The name, or where a vault has it already, the name with a number; `taken` gives None for a free one."""
+    number = 1
+    free = name
+    while taken(free) is not None:
+        number += 1
+        suffix = f" ({number})"
+        free = name.encode()[: LONGEST - len(suffix)].decode(errors="ignore") + suffix
+    return free
 
 
 def seal_vault_name(keys: VaultKey, name: str) -> str:

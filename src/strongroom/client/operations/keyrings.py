@@ -34,7 +34,7 @@ Prepare: TypeAlias = "Callable[[Keyring, Descriptor], account.Prepared]"
 _NO_LOGIN: Final = "There is no login of strongroom at this address; check the URL, its path included."
 _WENT_ON: Final = (
     "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. "
-    "Sync a device first that has seen all; if there is none, export this replica and begin a new one."
+    "Sync a device first that has seen all; if there is none, call replica.export and begin a new replica."
 )
 _WRONG_DESCRIPTOR: Final = "The server's key-derivation descriptor is not the one that the keyring was sealed for."
 _UNSAID: Final = (

@@ -118,7 +118,7 @@ def add_vault(core: Core, entry: VaultEntry) -> Effects[OpenVault | None]:
     def enter(ring: Keyring) -> Keyring | None:
         if ring.entry(entry.uid) is not None or ring.is_gone(entry.uid):
             return None
-        name = _free_name(ring, entry.name)
+        name = names.free_name(entry.name, ring.vault)
         return ring.with_vault(entry.uid, name, sealed=entry.sealed, random=lambda _: entry.keys[0][1])
 
     for _ in range(_RENAMED):
@@ -137,20 +137,9 @@ def add_vault(core: Core, entry: VaultEntry) -> Effects[OpenVault | None]:
     return None if now is None else open_entry(core, now)
 
 
-def _free_name(ring: Keyring, name: str) -> str:
-    """The name, or where a vault has it already, the name with a number."""
-    number = 1
-    free = name
-    while ring.vault(free) is not None:
-        number += 1
-        suffix = f" ({number})"
-        free = name.encode()[: names.LONGEST - len(suffix)].decode(errors="ignore") + suffix
-    return free
-
-
 def _renamed(ring: Keyring, uid: str) -> Keyring | None:
     entry = ring.entry(uid)
-    return None if entry is None or entry.made else ring.with_entry(uid, name=_free_name(ring, entry.name))
+    return None if entry is None or entry.made else ring.with_entry(uid, name=names.free_name(entry.name, ring.vault))
 
 
 def list_vaults(core: Core) -> Effects[list[OpenVault]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -70,6 +71,20 @@ class AsyncReplica:
             stream = watching.detach()
             if stream is not None:
                 await stream.close()
+
+    def export(self, path: str | os.PathLike[str]) -> None:
+        """Write what this replica holds to a file that `Client.import_account` takes; it needs no server.
+
+        The file is encrypted as the replica is. It has the keyring, the vaults, their documents and blobs, and the
+        changes that are not sent yet as if they were stored; where a conflict waits, the side of this device. It has no
+        history. Only its owner can read it, and it is there only when it is whole. It replaces an earlier file of
+        `export_account` or of this, and no other file.
+        """
+        from strongroom.client.operations.new_files import ACCOUNT, new_file
+        from strongroom.client.replica.export import export
+
+        with new_file(path, ACCOUNT) as write:
+            export(self._local, write)
 
     def conflicts(self) -> list[Conflict]:
         """The unresolved conflicts."""

@@ -121,6 +121,22 @@ class Database:
             finally:
                 self._depth -= 1
 
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read the file as it is at one moment, whatever is written meanwhile."""
+        with self._lock:
+            self._require_open()
+            if self._depth:
+                yield
+                return
+            self._db.execute("BEGIN")
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
+                self._db.execute("ROLLBACK")
+
     def _require_open(self) -> None:
         if self._closed:
             raise Locked("This replica is closed, or its client was closed or has logged out.")

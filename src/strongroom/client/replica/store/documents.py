@@ -62,6 +62,12 @@ class DocumentTable:
                 return
             after = found[-1][7], found[-1][-1]
 
+    def all(self, vault: str) -> Iterator[Document]:
+        """Iterate all documents, deleted ones included, in the order of their last change."""
+        chosen = f"SELECT id FROM documents WHERE vault = {VAULT_NUMBER} ORDER BY updated_at, id"
+        for (id_,) in self._db.select(chosen, vault):
+            yield Document(*self._db.select(f"SELECT {_DOCUMENT} FROM documents WHERE id = ?2", vault, id_)[0])
+
     def heads(self, vault: str, uids: list[str]) -> dict[str, Head]:
         """The heads of documents, by uid."""
         found: dict[str, Head] = {}

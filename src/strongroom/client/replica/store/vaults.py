@@ -121,9 +121,8 @@ class VaultTable:
         """What an earlier release has recorded of such vaults in the clear; it is erased."""
         found = self._db.fact(_CLEAR_RENAMED)
         if found is not None:
-            self._db.run("PRAGMA secure_delete = ON")
             self._db.run("DELETE FROM facts WHERE name = ?", _CLEAR_RENAMED)
-            self._db.run("PRAGMA secure_delete = OFF")
+            self._db.erase_replaced()
         return found
 
     def set_generations(self, newest: dict[str, int]) -> None:
