@@ -225,8 +225,8 @@ def test_a_backup_of_before_figures_were_lifted_is_mended(devices: Devices, monk
     """The server asks for less work than this device has seen: refused, unless a person says that it was restored."""
     devices.server.backup()
     monkeypatch.setattr(derive, "DEFAULT", Floor(131_072, 4))
-    devices.here.replica.close()
-    with devices.login().open_replica(devices.here.path) as replica:
+    devices.here.client.login(devices.crew.email, PASSWORD)
+    with devices.here.client.open_replica(devices.here.path) as replica:
         replica.vault("v").collection("notes").create("since the backup")
         replica.sync()
     devices.server.restore()

@@ -328,7 +328,7 @@ def test_a_login_below_the_default_does_not_ask_twice(devices: Devices, monkeypa
     """Figures are lifted at login; where that needs another code, it waits for the next change of password."""
     _, codes = _enrolled(devices)
     monkeypatch.setattr(derive, "DEFAULT", Floor(65_536, 4))
-    other = devices.client()
+    other = devices.here.client
     other.login(devices.crew.email, PASSWORD, code=codes.pop())
     assert other._core.descriptor is not None
     assert other._core.descriptor.passes == 3

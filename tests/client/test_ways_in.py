@@ -80,13 +80,14 @@ def test_a_keyring_that_was_destroyed_can_be_put_back(devices: Devices) -> None:
 
 
 def test_figures_below_the_default_are_lifted_at_login(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A later edition asks for more work: a login with the password sets it, and never asks for less again."""
+    """A later edition asks for more work: a login on a device that knows the account sets it, once."""
     devices.notes(devices.here).create("before")
     devices.sync()
     monkeypatch.setattr(derive, "DEFAULT", Floor(131_072, 4))
     before = devices.stored_keyring()
     assert (before[2]["memory"], before[2]["passes"]) == (65_536, 3)
-    client = devices.login()
+    client = devices.here.client
+    client.login(devices.crew.email, PASSWORD)
     bearer = client._core.session._access
     lifted = devices.server.ask("POST", "/auth/email/prelogin", body={"email": devices.crew.email}).body["kdf"]
     assert (lifted["memory"], lifted["passes"]) == (131_072, 4)
@@ -96,11 +97,26 @@ def test_figures_below_the_default_are_lifted_at_login(devices: Devices, monkeyp
     assert devices.server.ask("GET", "/auth/keyring", again._core.session._access).body["version"] == before[1] + 1
 
 
+def test_a_device_without_memory_lifts_no_figures(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server may have been restored just now: other slots would part the new device from all others."""
+    devices.server.backup()
+    devices.here.client.vault("since the backup", create=True)
+    devices.here.replica.sync()
+    devices.server.restore()
+    monkeypatch.setattr(derive, "DEFAULT", Floor(131_072, 4))
+    before = devices.stored_keyring(devices.there)
+    devices.login()
+    assert devices.stored_keyring(devices.there) == before
+    devices.here.replica.sync()
+    assert {vault.name for vault in devices.login().vaults()} == {"v", "since the backup"}
+
+
 def test_a_recovery_key_goes_on_after_figures_were_lifted(devices: Devices, monkeypatch: pytest.MonkeyPatch) -> None:
     """The lift is a change of password in every respect."""
     key = devices.here.client.make_recovery_key(PASSWORD)
     monkeypatch.setattr(derive, "DEFAULT", Floor(65_536, 4))
-    devices.login()
+    devices.here.client.login(devices.crew.email, PASSWORD)
+    assert devices.stored_keyring()[2]["passes"] == 4
     devices.client().recover(devices.crew.email, key, NEW)
     assert devices.login(NEW).vault("v").name == "v"
 

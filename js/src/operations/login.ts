@@ -75,19 +75,22 @@ export async function register(core: Core, email: string, password: string, invi
 export async function login(core: Core, email: string, password: string, code?: Code): Promise<User> {
   const own = normalEmail(email);
   core.lock();
+  const isKnown = core.device.account(own) !== undefined;
   const descriptor = await keyrings.getDescriptor(core, own);
   const keys = await passwordKeys(own, password, descriptor);
   let user: User;
   try {
     user = core.begin(own, await openSession(core, own, spelledAuth(keys.auth), code));
   } catch (refusal) {
-    if (!(refusal instanceof InvalidCredentials) || core.device.account(own)) throw refusal;
+    if (!(refusal instanceof InvalidCredentials) || isKnown) throw refusal;
     throw new InvalidCredentials(PERHAPS_TYPED);
   }
   return orLock(core, async () => {
     await unlock(core, own, descriptor, (sealed) => openWithPassword(sealed, keys, descriptor));
-    if (!reaches(descriptor, DEFAULT)) {
-      // More work for whoever guesses, while the password is at hand; nobody is asked for another code for this.
+    if (isKnown && !reaches(descriptor, DEFAULT)) {
+      // More work for whoever guesses, while the password is at hand; nobody is asked for another code for this. A device
+      // that has not seen the account before cannot know whether the server was restored just now: a change of slots
+      // would part it from the other devices.
       const { accounts, FactorSource } = await passwords();
       const source = new FactorSource();
       await accounts.setPassword(core, own, spelledAuth(keys.auth), password, source).catch((refusal: unknown) => {

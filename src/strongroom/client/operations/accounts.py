@@ -81,19 +81,22 @@ def login(core: Core, email: str, password: str, source: FactorSource) -> Effect
     """Log in: open a session, and unlock the keyring."""
     email = derive.normal_email(email)
     core.lock()
+    is_known = core.device.account(email) is not None
     descriptor = yield from keyrings.get_descriptor(core, email)
     keys = yield from effects.compute(lambda: derive.password_keys(email, password, descriptor))
     try:
         user = yield from core.open_session(email, keys.password, source)
     except InvalidCredentials:
-        if core.device.account(email) is not None:
+        if is_known:
             raise
         raise InvalidCredentials(_PERHAPS_TYPED) from None
     try:
         yield from keyrings.unlock(
             core, email, descriptor, lambda sealed: keyring.open_with_password(sealed, keys, descriptor)
         )
-        if descriptor.is_below_default:  # more work for whoever guesses, while the password is at hand
+        # More work for whoever guesses, while the password is at hand. A device that has not seen the account before
+        # cannot know whether the server was restored just now: a change of slots would part it from the other devices.
+        if is_known and descriptor.is_below_default:
             with suppress(SecondFactorRequired):  # nobody is asked for another code for this
                 yield from _set_password(core, email, keys.password, password, FactorSource(None))
     except BaseException:
