@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from strongroom import model
-from strongroom.client import Client, RolledBack, Tampered, keep_theirs
+from strongroom.client import Client, Tampered, keep_theirs
 from strongroom.client.format import seal
 from strongroom.client.format.encoding import NO_PARENT, short
 from strongroom.client.format.seal import Sealed
@@ -273,5 +273,5 @@ def test_a_document_cannot_be_hidden_behind_its_uid_in_another_collection(device
 
     devices.there.world.lie = lie
     for attempt in (lambda: list(notes), lambda: notes.get(made.uid), lambda: list(client.vault("v"))):
-        with pytest.raises(RolledBack):
+        with pytest.raises(Tampered):
             attempt()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from strongroom import errors
-from strongroom.client import Client, keep_mine
+from strongroom.client import Client, keep_mine, keep_theirs
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.clients.pair import Pair
@@ -293,6 +293,25 @@ def test_a_uid_that_another_vault_uses(pair: Pair) -> None:
     change.move_to(notes)
     assert replica.sync().refused == []
     assert pair.values()[1] == ["other", "second"]
+
+
+@pytest.mark.both_languages
+def test_a_uid_that_another_collection_uses(pair: Pair) -> None:
+    """A document stays in its collection: a new one with its uid is refused there, and is no conflict with it."""
+    uid = pair.clients[0].vault("v").collection("tasks").create("first").uid
+    notes, replica = pair.notes[1], pair.replicas[1]
+    notes.create("second", uid=uid)
+    notes.create("other")
+    report = replica.sync(keep_theirs)
+    assert report.conflicts == []
+    assert report.pushed == 1
+    [change] = report.refused
+    assert change.reason.kind == "uid_taken"
+    assert notes.get(uid).value == "second"
+    change.move_to(notes)
+    assert replica.sync().refused == []
+    assert pair.values()[1] == ["other", "second"]
+    assert replica.vault("v").collection("tasks").get(uid).value == "first"
 
 
 @pytest.mark.both_languages

@@ -11,6 +11,8 @@ import apsw
 import msgspec
 import pytest
 
+from strongroom.client.errors import Tampered
+from strongroom.client.replica.incoming import is_new
 from strongroom.client.replica.store.file import File
 from strongroom.client.replica.store.records import PUT, Entry
 from strongroom.model import Document
@@ -109,13 +111,15 @@ def test_what_is_taken_for_new_and_is_here_is_replaced(file: File) -> None:
     assert list(file.documents.live(OURS)) == [row("b", at=2)]
 
 
-def test_a_document_can_change_its_collection(file: File) -> None:
-    """It is in the new one, and in the old one no more."""
-    file.documents.add([(row("a"), False)])
-    moved = row("a", collection="letters", version=2, at=2)
-    file.documents.put([(moved, False)])
-    assert list(file.documents.live(OURS, "notes")) == []
-    assert list(file.documents.live(OURS, "letters")) == list(file.documents.live(OURS)) == [moved]
+def test_the_file_knows_the_collection_of_a_document(file: File) -> None:
+    """By that a row in another one is refused, after another version too."""
+    file.documents.add([(row("a"), False), (row("b", collection="letters"), False)])
+    file.documents.put([(row("a", version=2, at=2), False)])
+    heads = file.documents.heads(OURS, ["a", "b"])
+    assert {uid: head[4] for uid, head in heads.items()} == {"a": "notes", "b": "letters"}
+    for uid, collection in (("a", "letters"), ("b", "notes")):
+        with pytest.raises(Tampered):
+            is_new(heads[uid], row(uid, collection=collection, version=3, at=3))
 
 
 def test_documents_without_a_time_are_all_iterated(file: File) -> None:

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.client.hostile import chapters  # noqa: F401 - enters all attacks
+from tests.client.hostile import (
+    chapters,  # noqa: F401 - enters all attacks
+    swaps,
+)
 from tests.client.hostile.attack import ATTACKS, NONE, play
 from tests.client.hostile.fixtures import liar, people  # noqa: F401
 from tests.client.hostile.lying_proxy import Liar
@@ -56,5 +59,37 @@ def test_a_replica_sees_through_it(
     stage = TypeScriptStage(clients, liar, people, tmp_path, fresh=ATTACKS[name].fresh)
     try:
         play(stage, ATTACKS[name], on="replica")
+    finally:
+        stage.close()
+
+
+@pytest.mark.parametrize("name", some("rows with fields of another row", swaps.SWAPS, shift=3))
+def test_a_replica_takes_nothing_of_a_row_with_fields_of_another(
+    clients: TypeScriptClientFactory,
+    liar: Liar,  # noqa: F811
+    people: People,  # noqa: F811
+    tmp_path: Path,
+    name: str,
+) -> None:
+    """It is refused, or has no effect."""
+    stage = TypeScriptStage(clients, liar, people, tmp_path)
+    try:
+        swaps.play(stage, swaps.SWAPS[name], on="replica")
+    finally:
+        stage.close()
+
+
+@pytest.mark.parametrize("name", some("rows with fields of another row", swaps.ON_CLIENT, shift=2))
+def test_a_client_takes_nothing_of_a_row_with_fields_of_another(
+    clients: TypeScriptClientFactory,
+    liar: Liar,  # noqa: F811
+    people: People,  # noqa: F811
+    tmp_path: Path,
+    name: str,
+) -> None:
+    """What it gives is what it has seen, or a refusal."""
+    stage = TypeScriptStage(clients, liar, people, tmp_path)
+    try:
+        swaps.play(stage, swaps.SWAPS[name], on="client")
     finally:
         stage.close()

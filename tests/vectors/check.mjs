@@ -703,11 +703,12 @@ const readToken = async ({ token }) => {
 const rolledBack = () => refuse("rolled_back");
 const rememberRow = ({ seen, row }) => {
   if (seen !== null) {
-    const [version, text] = seen;
+    const [version, text, collection] = seen;
+    require(row.collection === collection);
     require(row.version >= version, rolledBack);
     require(row.version > version || row.hmac === text);
   }
-  return { seen: [row.version, row.hmac] };
+  return { seen: [row.version, row.hmac, row.collection] };
 };
 const rememberBlob = async ({ seen: [version, data], shown: [newVersion, newData] }) => {
   require(data === null || newData !== null);

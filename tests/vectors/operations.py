@@ -484,7 +484,7 @@ def _read_token(given: Given) -> Given:
 def _remember_row(given: Given) -> Given:
     before = None if given["seen"] is None else rollback.SeenRow(*given["seen"])
     seen = rollback.next_row(before, document(given["row"]))
-    return {"seen": [seen.version, seen.proof]}
+    return {"seen": [seen.version, seen.proof, seen.collection]}
 
 
 def _remember_blob(given: Given) -> Given:

@@ -604,7 +604,8 @@ def memories() -> Book:
 
     made = [sealed(here, version) for version in (1, 2, 3)]
     rows = [row(here, one, at) for at, one in enumerate(made, 1)]
-    seen = [2, made[1]["hmac"]]
+    wire = here["wires"][0]
+    seen = [2, made[1]["hmac"], wire]
     book.good("a first row", "remember-row", {"seen": None, "row": rows[1]})
     book.good("the same row again", "remember-row", {"seen": seen, "row": rows[1]})
     book.good("a newer row", "remember-row", {"seen": seen, "row": rows[2]})
@@ -614,13 +615,24 @@ def memories() -> Book:
     notice = row(here, sealed(here, 3, deletion=True), 3)
     book.good("a notice", "remember-row", {"seen": seen, "row": notice})
     dead = notice | {"version": 4, "deletedAt": NOON}
-    book.good("its tombstone", "remember-row", {"seen": [3, notice["hmac"]], "row": dead})
-    book.good("a tombstone whose data is gone", "remember-row", {"seen": [4, dead["hmac"]], "row": dead | {"data": ""}})
-    book.bad("a notice after its tombstone", "remember-row", {"seen": [4, dead["hmac"]], "row": notice}, "rolled_back")
+    book.good("its tombstone", "remember-row", {"seen": [3, notice["hmac"], wire], "row": dead})
+    buried = [4, dead["hmac"], wire]
+    book.good("a tombstone whose data is gone", "remember-row", {"seen": buried, "row": dead | {"data": ""}})
+    book.bad("a notice after its tombstone", "remember-row", {"seen": buried, "row": notice}, "rolled_back")
     fourth = row(newer, sealed(newer, 4), 4)
     book.good("a row of the next generation", "remember-row", {"seen": seen, "row": fourth})
-    given = {"seen": [4, fourth["hmac"]], "row": rows[2]}
+    given = {"seen": [4, fourth["hmac"], wire], "row": rows[2]}
     book.bad("an older row under an older key", "remember-row", given, "rolled_back")
+    there = place("tasks")
+    parent = encoding.short(made[1]["hmac"]).hex()
+    for name, version, deletion in [
+        ("a newer row of another collection, which follows on it", 3, False),
+        ("a deletion of another collection, which follows on it", 3, True),
+        ("another collection at the same version", 2, False),
+        ("an older row of another collection", 1, False),
+    ]:
+        moved = row(there, sealed(there, version, parent, deletion=deletion), version)
+        book.bad(name, "remember-row", {"seen": seen, "row": moved})
     first, second = (
         book.write(f"a blob at version {version}", "seal-blob", _blob_given(version, content))["data"]
         for version in (1, 2)

@@ -167,7 +167,7 @@ export class Device {
     const { version, collection, createdAt, updatedAt } = row;
     if (known) {
       if (version < known.version && known.order > mark) return false;
-      nextRow([known.version, known.proof], row);
+      nextRow([known.version, known.proof, known.collection], row);
       const same = version === known.version;
       // Without a time, a restored server did not have it; somebody has sent it again.
       const isLater = same ? updatedAt === known.updatedAt : updatedAt > known.updatedAt;

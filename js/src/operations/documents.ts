@@ -22,6 +22,7 @@ import type { Core } from "./core.js";
 import { newUid } from "./core.js";
 import type { KnownDocument } from "./device.js";
 import * as keyrings from "./keyrings.js";
+import { requireCollection } from "./rollback.js";
 import { decode, encode, type Typed, type ValueType } from "./valueTypes.js";
 import { rare } from "../lazyImports.js";
 
@@ -371,7 +372,7 @@ export async function openRow<T>(
   const [keys, made] = await verified;
   let gap = false;
   for (let known = core.device.known(scope.vault, row.uid); known; ) {
-    if (known.collection !== row.collection) throw new RolledBack(WITHHELD); // it stays where it was created
+    requireCollection(known.collection, row);
     if (known.version < row.version) gap = await requireDescent(core, row, known);
     const now = core.device.known(scope.vault, row.uid);
     if (now === known) break; // otherwise another task has seen it meanwhile

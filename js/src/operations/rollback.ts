@@ -1,7 +1,7 @@
 // Rollback detection: refuses anything older than what this device has seen.
 //
-// A proof shows that a key holder made something, not that it is current. So a device records, for each document, the
-// newest version and its proof; for an account, its id, the newest keyring and the strongest key derivation.
+// A proof shows that a key holder made something, not that it is current. So a device records, for each document, its
+// collection, the newest version and its proof; for an account, its id, the newest keyring and the strongest key derivation.
 import { RolledBack, Tampered } from "../errors.js";
 import { checkWork, type Descriptor, type Floor } from "../format/descriptor.js";
 import { digest, fromUrl, must, toUrl } from "../format/encoding.js";
@@ -14,13 +14,19 @@ export const TWO_KEYRINGS =
 export const OLD_KEYS = "The server shows a newer keyring that was made without the keys that this device has seen.";
 export const TWO_CONTENTS = "The server shows two contents for one version; one of them was withheld from this device.";
 
-/** The newest version of a document that this device has seen, and its proof. */
-export type SeenRow = readonly [version: number, proof: string];
+/** The newest version of a document that this device has seen, its proof, and the collection that it is in for good. */
+export type SeenRow = readonly [version: number, proof: string, collection: string];
 
-/** The record after a row was opened. Refuses an older version, or another content of the same version. */
-export function nextRow(seen: SeenRow | null, row: Pick<Row, "version" | "hmac">): SeenRow {
-  const now: SeenRow = [row.version, row.hmac ?? ""];
-  if (!seen || now[0] > seen[0]) return now;
+/** Refuse a document that is shown in another collection: whoever has the keys of that one has none of this. */
+export const requireCollection = (seen: string, { collection }: Pick<Row, "collection">): void =>
+  must(collection === seen, "The server shows a document in another collection than the one that it was created in.");
+
+/** The record after a row was opened. Refuses another collection, an older version, other content of the same. */
+export function nextRow(seen: SeenRow | null, row: Pick<Row, "version" | "hmac" | "collection">): SeenRow {
+  const now: SeenRow = [row.version, row.hmac ?? "", row.collection];
+  if (!seen) return now;
+  requireCollection(seen[2], row);
+  if (now[0] > seen[0]) return now;
   if (now[0] < seen[0]) throw new RolledBack();
   must(now[1] === seen[1], TWO_CONTENTS);
   return seen;

@@ -10,6 +10,7 @@ import type { Row } from "../net/decoders.js";
 import type { KnownDocument } from "../operations/device.js";
 import type { Scope } from "../operations/documents.js";
 import { checkPage, FIRST_LIMIT, nextLimit } from "../operations/listing.js";
+import { requireCollection } from "../operations/rollback.js";
 import * as incoming from "./incoming.js";
 import type { Local } from "./local.js";
 import type { VaultRecord } from "./records.js";
@@ -83,8 +84,9 @@ async function compare(
 ): Promise<boolean> {
   const { vault } = scope;
   const { uid, version, hmac } = row;
-  tables.dropRepeat(vault, uid);
   const [here, head] = [await tables.row(vault, uid), await tables.head(vault, uid)];
+  if (here) requireCollection(here.collection, row);
+  tables.dropRepeat(vault, uid);
   if (here && here.version === version && here.hmac === hmac) {
     if (here.createdAt !== row.createdAt || here.updatedAt !== row.updatedAt) {
       await tables.putRows(vault, [[row, deleted]], head?.mine); // with the times of this database

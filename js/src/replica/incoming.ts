@@ -1,5 +1,5 @@
 // Storing pulled rows: each is verified, checked for rollback, and matched with the outbox.
-import { NotFound, RolledBack } from "../errors.js";
+import { codeOf, NotFound, RolledBack, UidTaken } from "../errors.js";
 import { equal, must } from "../format/encoding.js";
 import type { Content } from "../format/padding.js";
 import { type Descent, follows, type Link, trace } from "../format/parents.js";
@@ -17,7 +17,7 @@ import * as requests from "../net/requests/documents.js";
 import type { Core } from "../operations/core.js";
 import { readHistory } from "../operations/descent.js";
 import type { Scope } from "../operations/documents.js";
-import { TWO_CONTENTS } from "../operations/rollback.js";
+import { requireCollection, TWO_CONTENTS } from "../operations/rollback.js";
 import { recreateEntry } from "./conflicts.js";
 import type { Local } from "./local.js";
 import { DIVERGED, type Entry, type Head, newEntry, type VaultRecord } from "./records.js";
@@ -211,6 +211,7 @@ export async function storedBefore(
 /** Whether a row is newer than the stored one; throws if it is older or contradicts it. */
 export function isNew(seen: Head | undefined, row: Row): boolean {
   if (!seen) return true;
+  requireCollection(seen.collection, row);
   if (row.version < seen.version) throw new RolledBack();
   must(row.version !== seen.version || row.hmac === seen.hmac, TWO_CONTENTS);
   if (!seen.updatedAt) return true; // a restored server did not have it; somebody has sent it again
@@ -231,6 +232,11 @@ export async function matchOutbox(tables: Tables, row: Row, stored: Row | undefi
   const { vaultUid: vault, uid, hmac } = row;
   const entry = await tables.entry(vault, uid);
   if (!entry) return;
+  if (entry.collection !== row.collection && !(await tables.wasSent(vault, uid))) {
+    tables.putRefusal({ vault, uid, kind: codeOf(UidTaken) });
+    return;
+  }
+  requireCollection(entry.collection, row);
   if (entry.base === DIVERGED && entry.hmac === hmac)
     tables.dropEntry(vault, uid); // the server shows it again
   else if (hmac !== null && (await tables.wasSent(vault, uid, hmac))) await confirmSent(tables, entry, row);

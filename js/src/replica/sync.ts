@@ -301,19 +301,21 @@ class Sync {
     for (const uid of pushed.taken) await this.#refuseTaken(scope, uid);
   }
 
-  /** Record that a new document has the uid of one in another vault, or out of reach: no pull brings that. */
+  /** Record that a new document has the uid of one in another vault or collection, or out of reach. */
   async #refuseTaken({ vault }: Scope, uid: string): Promise<void> {
     const { core, store } = this.#local;
-    if (!(await store.entry(vault, uid))) return;
+    const entry = await store.entry(vault, uid);
+    if (!entry) return;
     try {
-      await core.session.send(getDocument(vault, uid));
+      const { collection } = await core.session.send(getDocument(vault, uid));
+      if (collection === entry.collection) return; // the next pull brings it
     } catch (refusal) {
       if (!(refusal instanceof DocumentNotFound)) throw refusal;
-      await store.transaction((tables) => {
-        tables.putRefusal({ vault, uid, kind: codeOf(UidTaken) });
-        tables.forgetSent(vault, uid);
-      });
     }
+    await store.transaction((tables) => {
+      tables.putRefusal({ vault, uid, kind: codeOf(UidTaken) });
+      tables.forgetSent(vault, uid);
+    });
   }
 
   /** Turn a change whose base was purged from the server's trash into a new document. */

@@ -305,11 +305,18 @@ export class Tables {
     return entries.filter(isReady).slice(0, limit);
   }
 
-  /** The entries whose base is not the server's version. */
+  /**
+   * The entries whose base is not the server's version.
+   *
+   * A new document that has the uid of one in another collection is none: it is refused.
+   */
   async conflicting(): Promise<Entry[]> {
     const entries = await this.entries();
     const heads = await this.#view.read(entries.map(({ vault, uid }) => ["heads", vault, uid]));
-    return entries.filter((entry, at) => heads[at] !== undefined && (heads[at] as Head).version !== entry.base);
+    return entries.filter((entry, at) => {
+      const head = heads[at] as Head | undefined;
+      return head && head.version !== entry.base && head.collection === entry.collection;
+    });
   }
 
   /** Queue a change in the place of an earlier one of the same document. `resealed`: it is the same, and stays refused. */

@@ -106,16 +106,16 @@ def play(stage: Stage, wanted: Attack, *, on: str) -> None:
         stage.lies(wanted.sync(stage))
         before = stage.kept()
         shown, stored, texts = stage.shown(), stage.stored(), stage.texts()
-        met = _met(lambda: stage.replica.sync(wanted.resolver))
+        found = met(lambda: stage.replica.sync(wanted.resolver))
         due = wanted.replica
-        _judge_writes(stage, wanted, met, texts)
+        _judge_writes(stage, wanted, texts)
     else:
         stage.lies(wanted.lie(stage))
-        met = _met(lambda: wanted.act(stage))
+        found = met(lambda: wanted.act(stage))
         due = wanted.client
     told = stage.liar.lies
-    _judge(stage, wanted, met, due, told)
-    if on == "replica" and not isinstance(met, Refusal):
+    _judge(stage, wanted, found, due, told)
+    if on == "replica" and not isinstance(found, Refusal):
         if due != GAP and stage.shown() != shown:
             raise Broken(f"{wanted.name}: the replica shows something else than before")
         if stage.stored() != stored:
@@ -144,39 +144,39 @@ def _sync_again(stage: Stage, wanted: Attack) -> None:
         raise Broken(f"{wanted.name}: when the server is honest again, the replica is not in step")
 
 
-def _met(act: Callable[[], Any]) -> Any:
+def met(act: Callable[[], Any]) -> Any:
+    """What an act gives, or the refusal that it met."""
     try:
         return act()
     except Refusal as refused:
         return refused
 
 
-def _outcome(met: Any) -> str:
-    if isinstance(met, Refusal):
-        return type(met).__name__
-    if not isinstance(met, Report):
-        return GAP if getattr(met, "gap", False) else HARMLESS
-    return CONFLICT if met.conflicts or met.blob_conflicts else GAP if met.gaps else HARMLESS
+def _outcome(found: Any) -> str:
+    if isinstance(found, Refusal):
+        return type(found).__name__
+    if not isinstance(found, Report):
+        return GAP if getattr(found, "gap", False) else HARMLESS
+    return CONFLICT if found.conflicts or found.blob_conflicts else GAP if found.gaps else HARMLESS
 
 
-def _judge_writes(stage: Stage, wanted: Attack, met: Any, texts: set[str]) -> None:
+def _judge_writes(stage: Stage, wanted: Attack, texts: set[str]) -> None:
     """Nothing that was sealed because of the lie has come to the server: what was sent is what was here before."""
     if wanted.writes:
         return
     for sent in stage.liar.sent:
         if sent.late and sent.writes and (anew := [text for text in sent.texts() if text not in texts]):
             raise Broken(f"{wanted.name}: sealed anew after the lie: {sent.method} {sent.path} {anew}")
-    del met
 
 
-def _judge(stage: Stage, wanted: Attack, met: Any, due: str, told: int) -> None:
+def _judge(stage: Stage, wanted: Attack, found: Any, due: str, told: int) -> None:
     if not told:
         raise Broken(f"{wanted.name}: the lie was never told")
-    word = _outcome(met)
+    word = _outcome(found)
     if word == HARMLESS and due == REPEATED and stage.liar.late_writes():
         word = REPEATED
     if word != due:
-        raise Broken(f"{wanted.name}: {due} is due, and it was {word}: {met!r}")
+        raise Broken(f"{wanted.name}: {due} is due, and it was {word}: {found!r}")
     written = [write for write in stage.liar.late_writes() if not write.startswith(wanted.writes or "-")]
     if written and due != REPEATED:
         raise Broken(f"{wanted.name}: written after the lie: {written}")
@@ -184,8 +184,8 @@ def _judge(stage: Stage, wanted: Attack, met: Any, due: str, told: int) -> None:
         raise Broken(f"{wanted.name}: another host was called")
     secrets = stage.secrets()
     leaked = [name for name, secret in secrets.items() if secret in stage.liar.received]
-    if isinstance(met, Refusal):
-        said = repr((str(met), met.args, met.details)).encode()
+    if isinstance(found, Refusal):
+        said = repr((str(found), found.args, found.details)).encode()
         leaked += [f"{name} in the error" for name, secret in secrets.items() if secret in said]
     if leaked:
         raise Broken(f"{wanted.name}: leaked: {leaked}")
@@ -206,6 +206,7 @@ __all__ = [
     "Tampered",
     "WeakParameters",
     "attack",
+    "met",
     "play",
     "read",
     "stir",

@@ -6,11 +6,13 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from strongroom.client.format import seal
+from strongroom.client.format import seal, tokens
+from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import short
+from strongroom.client.format.keys import CollectionKeys
 from tests.client.hostile.attack import CANARY, RolledBack, Tampered, attack, read, stir, walk
 from tests.client.hostile.lying_proxy import Lie, Talk
-from tests.client.hostile.scenario import Row, Stage, about, about_row, about_rows, with_
+from tests.client.hostile.scenario import Row, Stage, about, about_row, about_rows, newest_row, with_
 
 FAR = 10**9  # a moment's worth of milliseconds: later than anything that the stage has seen
 
@@ -73,6 +75,70 @@ attack(
     replica=Tampered,
 )
 attack("a document in another vault", note(with_(vaultUid="0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6")), act=read, **both)
+
+
+# By somebody who has a token for another collection
+
+
+def tokens_keys(stage: Stage) -> CollectionKeys:
+    """What is in a token for the tasks alone, which may only read."""
+    tasks = stage.owner.vault(stage.vault.name).collection(stage.tasks.name)
+    keys = tokens.read(tasks.token("agent", permissions=["read"])).keys
+    assert isinstance(keys, CollectionKeys)
+    return keys
+
+
+def of_token(
+    version: Callable[[int], int] = lambda version: version + 1, *, deletion: bool = False, buried: bool = False
+) -> Callable[[Stage], Lie]:
+    """A row of the tasks that the token's key proves, with the note's uid, after what this device has seen of it."""
+
+    def prepare(stage: Stage) -> Lie:
+        keys, now = tokens_keys(stage), stage.raw(stage.note.uid)
+        number, parent, content = version(now["version"]), short(now["hmac"]), to_content(f"{CANARY} by the token")
+        sort = seal.DELETION if deletion else seal.DOCUMENT
+        made = seal.seal_content(keys, sort, stage.note.uid, number, content, parent=parent)
+        change = {"collection": keys.wire, "data": made.data, "hmac": made.hmac, "version": number}
+
+        def changed(row: Row) -> Row:
+            dead = {"version": number + 1, "deletedAt": row["updatedAt"]} if buried else {}
+            return row | change | dead
+
+        return newest_row(stage, stage.note.uid, changed)
+
+    return prepare
+
+
+def anything(stage: Stage) -> Any:
+    """All documents of the vault: none is left out because of its collection."""
+    return list(stage.vault)
+
+
+for called, planted in {
+    "a document overwritten by a token for another collection": of_token(),
+    "a document deleted by a token for another collection": of_token(deletion=True),
+    "a document deleted and buried by a token for another collection": of_token(deletion=True, buried=True),
+    "a document overwritten far above its version by a token for another collection": of_token(lambda at: at + 40),
+    "a document of this version by a token for another collection": of_token(lambda at: at),
+    "a document of an older version by a token for another collection": of_token(lambda at: at - 1),
+}.items():
+    attack(called, planted, act=read, sync=planted, **both)
+    attack(f"{called}, among all", planted, act=anything, client=Tampered)
+
+
+def queued(lie: Callable[[Stage], Lie]) -> Callable[[Stage], Lie]:
+    """A change of the note waits to be sent; then the lie."""
+
+    def prepare(stage: Stage) -> Lie:
+        mine = stage.mine()
+        mine.replace(mine.get(stage.note.uid), f"{CANARY} waits here")
+        return lie(stage)
+
+    return prepare
+
+
+waiting = queued(of_token())
+attack("a document that waits to be sent, by a token for another collection", waiting, sync=waiting, replica=Tampered)
 
 
 def swapped(stage: Stage) -> Lie:

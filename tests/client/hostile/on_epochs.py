@@ -21,6 +21,7 @@ from tests.client.forged_keyrings import earlier
 from tests.client.hostile.attack import CANARY, CONFLICT, HARMLESS, REPEATED, RolledBack, Tampered, attack
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.on_accounts import KEYRING, PRELOGIN
+from tests.client.hostile.on_documents import of_token
 from tests.client.hostile.on_forks import newest
 from tests.client.hostile.scenario import Row, Stage, about, about_row, about_rows, about_vault, together, with_
 from tests.kit.people.credentials import PASSWORD
@@ -179,6 +180,9 @@ def mismatched(**changes: Any) -> Callable[[Stage], Lie]:
 
 
 epochs(" and a forged tombstone", forged_tombstone, replica=Tampered)
+epochs(" and a document overwritten by a token for another collection", of_token(), replica=Tampered)
+epochs(" and a document deleted by a token for another collection", of_token(deletion=True), replica=Tampered)
+epochs(" and an older document by a token for another collection", of_token(lambda at: at - 1), replica=Tampered)
 epochs(" and ciphertext with one bit turned over", flipped, replica=Tampered)
 sent_again: dict[str, Any] = {"writes": ("POST /vaults/",), "partly": True}
 epochs(" and what is sent again at another version", older, mismatched(version=9), replica=Tampered, **sent_again)

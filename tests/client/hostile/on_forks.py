@@ -17,7 +17,7 @@ from tests.client.forged_keyrings import after
 from tests.client.hostile.attack import CANARY, CONFLICT, GAP, Locked, RolledBack, Tampered, attack, read
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.on_accounts import BODY, KEYRING, SLOTS, login, reload, shown
-from tests.client.hostile.scenario import Row, Stage, about, about_row, about_vault, together, with_
+from tests.client.hostile.scenario import Row, Stage, about, about_row, about_vault, newest_row, together, with_
 from tests.kit.people.credentials import PASSWORD
 
 both: dict[str, Any] = {"client": Tampered, "replica": Tampered}
@@ -230,28 +230,14 @@ def of_former_holder(stage: Stage) -> Lie:
         wire=now["collection"],
     )
     change = {"data": made.data, "hmac": made.hmac, "version": now["version"] + 1}
-    return _newest(stage, lambda row: row | change)
+    return newest_row(stage, stage.note.uid, lambda row: row | change)
 
 
 def renamed(stage: Stage) -> Lie:
     """A row under the collection's name of another generation."""
     _, keys = rotated(stage)
-    return _newest(stage, with_(collection=keys.wires[0], version=lambda version: version + 1))
-
-
-def _newest(stage: Stage, change: Callable[[Row], Row]) -> Lie:
-    """The note's row changed, as the newest in its list; the vault's clock follows it."""
-    later = stage.raw_vault()["updatedAt"] + 10
-
-    def lie(talk: Talk) -> None:
-        if talk.path == f"/vaults/{stage.uid}/documents/{stage.note.uid}":
-            talk.say(change(talk.told) | {"updatedAt": later})
-        elif talk.path == f"/vaults/{stage.uid}/documents":
-            row = change(stage.raw(stage.note.uid)) | {"updatedAt": later}
-            others = [one for one in talk.told["documents"] if one["uid"] != stage.note.uid]
-            talk.say(talk.told | {"documents": [*others, row], "next": later})
-
-    return together(lie, about_vault(stage, with_(updatedAt=later)))
+    change = with_(collection=keys.wires[0], version=lambda version: version + 1)
+    return newest_row(stage, stage.note.uid, change)
 
 
 fork("a row under a key of before a rotation", of_former_holder, **both)

@@ -153,7 +153,9 @@ def always_new(_self: Any, _row: Any) -> bool:
 
 def always_fresh(seen: Any, row: Any) -> bool:
     """Take every row over."""
-    return seen is None or seen[0] != row.version or seen[1] != row.hmac or seen[2:] != (row.created_at, row.updated_at)
+    return (
+        seen is None or seen[0] != row.version or seen[1] != row.hmac or seen[2:4] != (row.created_at, row.updated_at)
+    )
 
 
 def as_shown(token: Any, keys: Any, wire: str) -> Any:
@@ -230,6 +232,19 @@ GUARDS: dict[str, Guard] = {
     ),
     "what a device remembers of a row": Guard(
         replaced((rollback, "next_row", nothing)), client=("a document that is set back", "two contents of one version")
+    ),
+    "the collection that a document was created in": Guard(
+        replaced((rollback, "require_collection", nothing)),
+        client=(
+            "a document overwritten by a token for another collection",
+            "a document deleted by a token for another collection",
+        ),
+        replica=(
+            "a document overwritten by a token for another collection",
+            "a document deleted by a token for another collection",
+            "a new epoch and a document overwritten by a token for another collection",
+            "a new epoch and an older document by a token for another collection",
+        ),
     ),
     "that times stay": Guard(
         replaced((Device, "record", yes)),

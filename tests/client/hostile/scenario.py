@@ -403,6 +403,27 @@ def about_vault(stage: Stage, change: Callable[[Row], Row | None]) -> Lie:
     return lie
 
 
+def later(stage: Stage) -> int:
+    """A time after the last change of the vault."""
+    clock: int = stage.raw_vault()["updatedAt"]
+    return clock + 10
+
+
+def newest_row(stage: Stage, uid: str, change: Callable[[Row], Row]) -> Lie:
+    """A document's row changed, as the newest of its vault, whose clock follows it."""
+    at = later(stage)
+
+    def lie(talk: Talk) -> None:
+        if talk.path == f"/vaults/{stage.uid}/documents/{uid}" and talk.status < 300:
+            talk.say(change(talk.told | {"updatedAt": at}))
+        elif talk.path == f"/vaults/{stage.uid}/documents" and talk.method == "GET":
+            row = change(stage.raw(uid) | {"updatedAt": at})
+            others = [one for one in talk.told["documents"] if one["uid"] != uid]
+            talk.say(talk.told | {"documents": [*others, row], "next": row["updatedAt"]})
+
+    return together(lie, about_vault(stage, with_(updatedAt=at)))
+
+
 def about(method: str, path: str, change: Callable[[Talk], None]) -> Lie:
     """Another answer to one kind of request."""
     return lambda talk: change(talk) if (talk.method, talk.path) == (method, path) else None

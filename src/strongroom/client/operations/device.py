@@ -33,11 +33,15 @@ class KnownDocument(Struct, frozen=True, array_like=True):
 
     row: SeenRow
     link: Link
-    collection: str
     created_at: int
     updated_at: int
     deleted: bool
     order: int
+
+    @property
+    def collection(self) -> str:
+        """The collection that it is in, by its name on the wire."""
+        return self.row.collection
 
 
 class KnownVault(Struct, frozen=True, array_like=True):
@@ -205,7 +209,7 @@ class Device:
             ):
                 raise Tampered(_WRONG_TIME)
         self._order += 1
-        seen = SeenRow(row.version, row.hmac or "")
+        seen = SeenRow(row.version, row.hmac or "", row.collection)
         times = row.created_at, row.updated_at
-        rows[row.uid] = KnownDocument(seen, seal.link(row), row.collection, *times, deleted, self._order)
+        rows[row.uid] = KnownDocument(seen, seal.link(row), *times, deleted, self._order)
         return True

@@ -17,7 +17,7 @@ from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.format.padding import NOTHING
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
-from strongroom.client.operations import keyrings
+from strongroom.client.operations import keyrings, rollback
 from strongroom.client.operations.value_types import Misfit, T, T_co, ValueType, value_type
 from strongroom.errors import BatchConflict, DocumentConflict, DocumentNotFound, Invalid
 
@@ -346,8 +346,8 @@ def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Eff
     """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
     keys, made = yield from verify_row(core, scope, row)
     known = core.device.known(scope.vault, row.uid)
-    if known is not None and known.collection != row.collection:  # a document stays where it was created
-        raise RolledBack(WITHHELD)
+    if known is not None:
+        rollback.require_collection(known.collection, row)
     gap = False
     if known is not None and known.row.version < row.version:
         gap = yield from _require_descent(core, row, known)

@@ -1,7 +1,8 @@
 """Rollback detection: refuses anything older than what this device has seen.
 
-A proof shows that a key holder made something, not that it is current. So a device records, for each document, the
-newest version and its proof; for an account, its id, the newest keyring and the strongest key derivation.
+A proof shows that a key holder made something, not that it is current. So a device records, for each document, its
+collection, the newest version and its proof; for an account, its id, the newest keyring and the strongest key
+derivation.
 """
 
 from __future__ import annotations
@@ -21,19 +22,30 @@ OLDER_KEYRING: Final = "The server sent an older keyring than this device has se
 TWO_KEYRINGS: Final = "The server shows a keyring that was made without knowing of the one that this device has seen."
 OLD_KEYS: Final = "The server shows a newer keyring that was made without the keys that this device has seen."
 _TWO_CONTENTS: Final = "The server shows two contents for one version; one of them was withheld from this device."
+_MOVED: Final = "The server shows a document in another collection than the one that it was created in."
 
 
 class SeenRow(Struct, frozen=True, array_like=True):
-    """The newest version of a document that this device has seen."""
+    """The newest version of a document that this device has seen, and the collection that it is in for good."""
 
     version: int
     proof: str
+    collection: str
+
+
+def require_collection(seen: str, row: Document) -> None:
+    """Refuse a document that is shown in another collection: whoever has the keys of that one has none of this."""
+    if row.collection != seen:
+        raise Tampered(_MOVED)
 
 
 def next_row(seen: SeenRow | None, row: Document) -> SeenRow:
-    """The record after a row was opened. Refuses an older version, or another content of the same version."""
-    now = SeenRow(row.version, row.hmac or "")
-    if seen is None or row.version > seen.version:
+    """The record after a row was opened. Refuses another collection, an older version, other content of the same."""
+    now = SeenRow(row.version, row.hmac or "", row.collection)
+    if seen is None:
+        return now
+    require_collection(seen.collection, row)
+    if row.version > seen.version:
         return now
     if row.version < seen.version:
         raise RolledBack

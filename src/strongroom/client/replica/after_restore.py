@@ -15,7 +15,7 @@ from strongroom.client.format import seal
 from strongroom.client.format.encoding import short
 from strongroom.client.format.parents import Descent
 from strongroom.client.net import effects
-from strongroom.client.operations import listing
+from strongroom.client.operations import listing, rollback
 from strongroom.client.operations.device import KnownDocument, KnownVault
 from strongroom.client.operations.rollback import SeenRow
 from strongroom.client.replica import incoming
@@ -86,8 +86,10 @@ class RestoreReconciliation:
     def _compare(self, row: Document, descent: Descent | None, stored: Document | None) -> bool:
         """Lay a row of the server beside the one that is here."""
         made = seal.verify_document(self._scope.key(row.collection), row)
-        self._file.documents.drop_repeat(self._scope.vault, row.uid)
         here = self._file.documents.get(self._scope.vault, row.uid)
+        if here is not None:
+            rollback.require_collection(here.collection, row)
+        self._file.documents.drop_repeat(self._scope.vault, row.uid)
         if here is not None and (here.version, here.hmac) == (row.version, row.hmac):
             if (here.created_at, here.updated_at) != (row.created_at, row.updated_at):
                 mine = self._file.documents.is_mine(self._scope.vault, row.uid)
@@ -138,9 +140,7 @@ def update_device(local: Local) -> None:
             row, entry = file.documents.get(uid, key), file.outbox.get(uid, key)
             if row is None or max(row.version, 0 if entry is None else entry.floor) < known.row.version:
                 continue
-            found = SeenRow(row.version, row.hmac or "")
+            found = SeenRow(row.version, row.hmac or "", row.collection)
             deleted = file.documents.is_deleted(uid, key)
-            compared[key] = KnownDocument(
-                found, seal.link(row), row.collection, row.created_at, row.updated_at, deleted, 0
-            )
+            compared[key] = KnownDocument(found, seal.link(row), row.created_at, row.updated_at, deleted, 0)
         device.replace_vault(uid, KnownVault(vault.version, vault.clock, vault.data, 0, vault.epoch), compared)

@@ -10,10 +10,10 @@ from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import seal
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
-from strongroom.client.operations import documents
+from strongroom.client.operations import documents, rollback
 from strongroom.client.replica.conflicts import recreate_entry
-from strongroom.client.replica.store.records import DELETE, DELETE_ONLY, DIVERGED, PUT, Entry
-from strongroom.errors import NotFound
+from strongroom.client.replica.store.records import DELETE, DELETE_ONLY, DIVERGED, PUT, Entry, RefusalRecord
+from strongroom.errors import NotFound, UidTaken
 
 if TYPE_CHECKING:
     from strongroom.client.net.call import Call
@@ -201,7 +201,8 @@ def is_new(seen: Head | None, row: Document) -> bool:
     """Whether a row is newer than the stored one; raises if it is older or contradicts it."""
     if seen is None:
         return True
-    version, hmac, created_at, updated_at = seen
+    version, hmac, created_at, updated_at, collection = seen
+    rollback.require_collection(collection, row)
     if row.version < version:
         raise RolledBack
     if row.version == version and row.hmac != hmac:
@@ -223,6 +224,10 @@ def match_outbox(file: File, row: Document, stored: Document | None, *, deleted:
     entry = file.outbox.get(row.vault_uid, row.uid)
     if entry is None:
         return
+    if entry.collection != row.collection and not file.outbox.was_sent(row.vault_uid, row.uid):
+        file.refusals.put(RefusalRecord(vault=row.vault_uid, uid=row.uid, kind=UidTaken.code))
+        return
+    rollback.require_collection(entry.collection, row)
     if entry.base == DIVERGED and entry.hmac == row.hmac:
         file.outbox.drop(row.vault_uid, row.uid)  # the server shows it again: there is nothing to decide
     elif row.hmac is not None and file.outbox.was_sent(row.vault_uid, row.uid, row.hmac):

@@ -264,15 +264,19 @@ class Sync:
             yield from self._refuse_taken(scope, uid)
 
     def _refuse_taken(self, scope: KeyScope, uid: str) -> Effects[None]:
-        """Record that a new document has the uid of one in another vault, or out of reach: no pull brings that."""
-        if self.file.outbox.get(scope.vault, uid) is None:
+        """Record that a new document has the uid of one in another vault or collection, or out of reach."""
+        entry = self.file.outbox.get(scope.vault, uid)
+        if entry is None:
             return
         try:
-            yield from self.core.session.send(requests.documents.get(scope.vault, uid))
+            row = yield from self.core.session.send(requests.documents.get(scope.vault, uid))
+            if row.collection == entry.collection:
+                return  # the next pull brings it
         except DocumentNotFound:
-            with self.file.transaction():
-                self.file.refusals.put(RefusalRecord(vault=scope.vault, uid=uid, kind=UidTaken.code))
-                self.file.outbox.forget_sent(scope.vault, uid)
+            pass
+        with self.file.transaction():
+            self.file.refusals.put(RefusalRecord(vault=scope.vault, uid=uid, kind=UidTaken.code))
+            self.file.outbox.forget_sent(scope.vault, uid)
 
     def _recreate_missing(self, scope: KeyScope, uid: str) -> Effects[None]:
         """Turn a change whose base was purged from the server's trash into a new document."""

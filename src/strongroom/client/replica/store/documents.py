@@ -14,10 +14,8 @@ if TYPE_CHECKING:
     from strongroom.client.replica.store.refusals import RefusalTable
 
 # A collection that is missing from a damaged file has no name, which no key opens.
-_DOCUMENT: Final = (
-    "uid, ?1, COALESCE((SELECT collection FROM places WHERE id = documents.collection), ''),"
-    " data, hmac, version, created_at, updated_at, deleted_at"
-)
+_COLLECTION: Final = "COALESCE((SELECT collection FROM places WHERE id = documents.collection), '')"
+_DOCUMENT: Final = f"uid, ?1, {_COLLECTION}, data, hmac, version, created_at, updated_at, deleted_at"
 _COLUMNS: Final = "uid, vault, collection, data, hmac, version, created_at, updated_at, deleted_at, deleted, mine"
 _INSERT: Final = f"INSERT INTO documents ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD: Final = f"{_INSERT} ON CONFLICT DO NOTHING"
@@ -77,10 +75,10 @@ class DocumentTable:
             some = uids[start : start + 500]
             marks = ", ".join("?" * len(some))
             statement = (
-                "SELECT uid, version, hmac, created_at, updated_at FROM documents"
+                f"SELECT uid, version, hmac, created_at, updated_at, {_COLLECTION} FROM documents"
                 f" WHERE vault = {VAULT_NUMBER} AND uid IN ({marks})"
             )
-            found |= {row[0]: (row[1], row[2], row[3], row[4]) for row in self._db.select(statement, vault, *some)}
+            found |= {row[0]: row[1:] for row in self._db.select(statement, vault, *some)}
         return found
 
     def changed_after(self, vault: str, timestamp: int) -> dict[str, int]:

@@ -50,8 +50,14 @@ class Outbox:
         return [_entry(row) for row in self._db.select(statement, vault, after, limit)]
 
     def conflicting(self) -> list[tuple[str, str]]:
-        """The vault and uid of every entry whose base is not the server's version."""
-        statement = f"SELECT o.vault, o.uid FROM {_WITH_DOCUMENT} WHERE o.base != d.version ORDER BY o.seq"
+        """The vault and uid of every entry whose base is not the server's version.
+
+        A new document that has the uid of one in another collection is none: it is refused.
+        """
+        statement = (
+            f"SELECT o.vault, o.uid FROM {_WITH_DOCUMENT} JOIN places AS c ON c.id = d.collection"
+            " WHERE o.base != d.version AND o.collection = c.collection ORDER BY o.seq"
+        )
         return [(row[0], row[1]) for row in self._db.select(statement)]
 
     def length(self) -> int:

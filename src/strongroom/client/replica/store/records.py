@@ -14,7 +14,7 @@ DIVERGED: Final = -1  # the base of a change that follows on nothing that the se
 DELETE_ONLY: Final = "bury"  # the notice is stored, the server's own deletion is not
 
 
-Head: TypeAlias = tuple[int, str | None, int, int]  # of a document: version, proof, created_at, updated_at
+Head: TypeAlias = tuple[int, str | None, int, int, str]  # version, proof, created_at, updated_at, collection
 
 
 class VaultRecord(Struct, frozen=True, kw_only=True):
