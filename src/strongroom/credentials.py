@@ -219,6 +219,7 @@ class TokenPair(Struct, frozen=True):
     jti: str
     refresh_expires_at: int
     session_expires_at: int
+    access_expires_at: int
 
     def __repr__(self) -> str:
         return f"TokenPair(session_id={self.session_id!r})"
@@ -240,7 +241,8 @@ class TokenIssuer:
         """A new pair for this session, which lasts until both tokens have expired."""
         access, _, access_until = self._token(user_id, session_id, "access", self._access, now)
         refresh, jti, refresh_until = self._token(user_id, session_id, "refresh", self._refresh, now)
-        return TokenPair(session_id, access, refresh, jti, refresh_until, max(access_until, refresh_until))
+        until = max(access_until, refresh_until)
+        return TokenPair(session_id, access, refresh, jti, refresh_until, until, access_until)
 
     def _token(self, user_id: str, session_id: str, kind: Kind, life: Lifetime, now: int) -> tuple[str, str, int]:
         issued, expires = life.validity(now)

@@ -164,6 +164,15 @@ class Session(Struct, frozen=True, rename="camel"):
     device_name: str | None
 
 
+class Renewal(Struct, frozen=True):
+    """A refresh that was granted, and the key share that is kept with its session."""
+
+    key_share: str | None
+
+    def __repr__(self) -> str:
+        return "Renewal(...)"
+
+
 class EventType(StrEnum):
     """The types of events in an account's log."""
 

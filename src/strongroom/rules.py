@@ -33,6 +33,7 @@ TAKEN_EMAILS: Final = 10  # emails that have an account, which an invitation may
 MAX_INVITATION: Final = 366 * DAY  # the longest lifetime of an invitation
 MAX_NOTE: Final = 255  # characters of an invitation's note
 EVENTS_PER_TYPE: Final = 200  # in an account's log
+KEY_SHARE_GRACE: Final = HOUR  # a key share outlives the access token that came with it by this
 REUSE_GRACE: Final = 30_000  # a superseded refresh token used this soon comes from a second browser tab
 CHALLENGE_LIFETIME: Final = 5 * MINUTE  # of a ceremony with a passkey
 CHALLENGES_PER_ACCOUNT: Final = 20  # that are open; the oldest makes room

@@ -313,6 +313,15 @@ ROWS = (
     Row("GET /auth/events", OF_USER, shows="agent"),
     Row("GET /auth/sessions", OF_USER, shows="agent"),
     Row("DELETE /auth/sessions/{sid}", OF_USER, family="session", destroys=True),
+    Row("PUT /auth/key-share", OF_USER, body=lambda _: {"keyShare": f"{'A' * 43}="}),
+    Row(
+        "PUT /auth/key-share",
+        OF_USER,
+        (400, "validation_error"),
+        body=lambda _: {"keyShare": f"{'A' * 42}B="},
+        how="spare bits",
+    ),
+    Row("DELETE /auth/key-share", OF_USER),
     Row("GET /auth/export", OF_USER, shows="all"),
     Row("POST /auth/import", OF_USER, (409, "account_not_empty"), content_type="application/x-ndjson"),
     Row(

@@ -97,7 +97,7 @@ MEANWHILE = {
 
 
 async def log_in(tx: Tx, passkey: StoredPasskey, proof: PasskeyProof) -> None:
-    pair = TokenPair("session", "access token", "refresh token", "jti", 2 * START, 2 * START)
+    pair = TokenPair("session", "access token", "refresh token", "jti", 2 * START, 2 * START, 2 * START)
     await passkeys.log_in(tx, passkey, proof, pair, ORIGIN, None)
 
 

@@ -84,6 +84,7 @@ async def change_password(
     await keyrings.rewrap(tx, actor, new_hash, wanted)
     await store.challenges.clear(tx, actor.user_id)
     await store.sessions.end_others(tx, actor.user_id, actor.session_id)
+    await store.key_shares.delete(tx, actor.user_id, actor.session_id)
     await events.record(tx, actor.user_id, EventType.PASSWORD_CHANGED, origin)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from strongroom import credentials, store
 from strongroom.actions import events, invitations, login_throttle, second_factors
 from strongroom.errors import AccountDisabled, InvalidCredentials, InvalidTicket, SessionNotFound, Unauthorized
-from strongroom.model import Actor, EventType, Login
-from strongroom.rules import DAY, REUSE_GRACE, SESSIONS_PER_ACCOUNT, TICKETS_PER_ACCOUNT
+from strongroom.model import Actor, EventType, Login, Renewal
+from strongroom.rules import DAY, KEY_SHARE_GRACE, REUSE_GRACE, SESSIONS_PER_ACCOUNT, TICKETS_PER_ACCOUNT
 
 if TYPE_CHECKING:
     from strongroom.actions.retention import Sweep
@@ -142,8 +142,10 @@ async def check_only(_tx: Tx) -> None:
     """An action that does nothing, to run a session check alone."""
 
 
-async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> bool:
-    """Exchange a refresh token for a pair of the next generation; False if it is refused.
+async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> Renewal | None:
+    """Exchange a refresh token for a pair of the next generation; None if it is refused.
+
+    The key share of the session stays: where a response is lost, the next refresh gives it again.
 
     Presenting generation n supersedes all below n. A superseded token that is used again after the grace period, which
     allows for two browser tabs, was probably stolen: the session ends. That must be committed, so a refusal is a
@@ -151,17 +153,18 @@ async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> bo
     """
     token = await store.sessions.token(tx, claims.sub, claims.sid, claims.jti)
     if token is None:
-        return False
+        return None
     if await store.accounts.is_disabled(tx, claims.sub):
         raise AccountDisabled
     if not await store.sessions.present(tx, claims.sub, claims.sid, token.generation, pair.session_expires_at):
         if token.superseded_at is not None and tx.now - token.superseded_at > REUSE_GRACE:
             await store.sessions.end(tx, claims.sub, claims.sid)
             await events.record(tx, claims.sub, EventType.REFRESH_REUSE, origin)
-        return False
+        return None
     await store.sessions.add_token(tx, claims.sub, claims.sid, pair.jti, token.generation + 1, pair.refresh_expires_at)
     await store.sessions.touch(tx, claims.sub, claims.sid, origin)
-    return True
+    until = pair.access_expires_at + KEY_SHARE_GRACE
+    return Renewal(await store.key_shares.renew(tx, claims.sub, claims.sid, until))
 
 
 async def list_(tx: Tx, actor: Actor) -> list[Session]:
@@ -189,11 +192,12 @@ async def log_out(tx: Tx, actor: Actor, origin: Origin, *, everywhere: bool) -> 
 async def purge_some(tx: Tx, event_days: int, sweep: Sweep) -> bool:
     """Delete some of what has expired; whether there may be more, for the next call with the same sweep.
 
-    Sessions, tokens, events, failures, invitations, tickets, enrolments, challenges.
+    Sessions, tokens, key shares, events, failures, invitations, tickets, enrolments, challenges.
     """
     return (
         await sweep.delete(tx, store.sessions.purge_tokens, tx.now)
         or await sweep.delete(tx, store.sessions.purge, tx.now)
+        or await sweep.delete(tx, store.key_shares.purge, tx.now)
         or await sweep.delete(tx, store.events.purge, tx.now - event_days * DAY)
         or await login_throttle.purge_some(tx, sweep)
         or await invitations.purge_some(tx, sweep)

@@ -61,6 +61,12 @@ Ciphertext = Annotated[
 Blob = Annotated[str, _meta("must be a string of 1 character or more", min_length=1)]
 Salt = Annotated[str, _meta("must be base64 or base64url, up to 1024 characters", max_length=1024)]
 Hmac = Annotated[str, _meta("must be a string of up to 1024 characters, or null", max_length=1024)]
+KeyShare = Annotated[
+    str,
+    _meta(
+        "must be 32 bytes in base64: 44 characters", pattern=r"^[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=\Z", max_length=44
+    ),
+]
 Version = Annotated[int, _meta("must be an integer: the version you last saw", **_INT64)]
 NewVersion = Annotated[
     int,
@@ -198,6 +204,12 @@ class Refresh(Body, frozen=True):
     """A refresh token, to be exchanged."""
 
     refresh_token: Text
+
+
+class PutKeyShare(Body, frozen=True):
+    """A share of a key, for this session."""
+
+    key_share: KeyShare
 
 
 class LogOut(Body, frozen=True):

@@ -22,14 +22,22 @@ from strongroom.model import (
 from strongroom.wire import webauthn
 
 
-class Tokens(Struct, frozen=True, rename="camel"):
-    """A new pair of tokens."""
+class Tokens(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A new pair of tokens, and the key share that is kept with the session, if there is one."""
 
     access_token: str
     refresh_token: str
+    key_share: str | None = None
 
     def __repr__(self) -> str:
         return "Tokens(...)"
+
+
+class KeptKeyShare(Struct, frozen=True, rename="camel"):
+    """The session that a key share is kept with, and until when unless a refresh asks for it."""
+
+    session_id: str
+    expires_at: int
 
 
 class SignedIn(Struct, frozen=True, rename="camel"):

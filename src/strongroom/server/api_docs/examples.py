@@ -26,6 +26,7 @@ _KDF: Final = {
     "salt": "c2FsdC1zYWx0LXNhbHQtcw==",
 }
 _RECOVERY_CODE: Final = "7K3M-Q0ZD-V9XA-41TE"
+_KEY_SHARE: Final = "c2hhcmUgb2YgYSBrZXksIG9mIDMyIGJ5dGVzIGhlcmU="
 _KEYRING: Final = "AgQBkvDAEap7u4zM"
 _VAULT: Final = {
     "uid": _VAULT_UID,
@@ -138,6 +139,8 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
         }
     },
     wire.requests.Refresh: {"refreshToken": _REFRESH},
+    wire.requests.PutKeyShare: {"keyShare": _KEY_SHARE},
+    wire.responses.KeptKeyShare: {"sessionId": _UID, "expiresAt": _NOW},
     wire.requests.LogOut: {"everywhere": False},
     wire.requests.ChangePassword: {"currentPassword": "correct horse battery staple", "newPassword": "a better one"},
     wire.requests.DeleteAccount: {"password": "correct horse battery staple"},
@@ -161,13 +164,13 @@ OF: Final[dict[type[Any], dict[str, Any]]] = {
     },
     wire.requests.CreateApiKey: {"name": "backup script", "permissions": ["read"]},
     wire.responses.SignedIn: {"accessToken": _ACCESS, "refreshToken": _REFRESH, "user": _USER, "token": _ACCESS},
-    wire.responses.Tokens: {"accessToken": _ACCESS, "refreshToken": _REFRESH},
+    wire.responses.Tokens: {"accessToken": _ACCESS, "refreshToken": _REFRESH, "keyShare": _KEY_SHARE},
     wire.responses.Me: {
         "user": _USER,
         "usage": {"documents": 12, "bytes": 48_211},
         "limits": {"documents": None, "bytes": None},
     },
-    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 13},
+    wire.responses.Health: {"status": "ok", "timestamp": _NOW, "epoch": _EPOCH, "version": "0.1.0", "schema": 14},
     wire.responses.ReadyReport: {
         "status": "ready",
         "checks": {"database": "ok", "schema": "ok", "passwords": "ok", "disk": "ok"},

@@ -14,6 +14,7 @@ from strongroom.server.routes import (
     collections,
     documents,
     events,
+    key_shares,
     keyrings,
     keys,
     metrics,
@@ -39,7 +40,7 @@ __all__ = ["monitoring_router", "router", "web_app"]
 def router(variant: Variant) -> Router:
     """The router of a server with this variant."""
     account_routes = [*accounts.ENDPOINTS, *sessions.ENDPOINTS, *second_factors.ENDPOINTS, *keyrings.ENDPOINTS]
-    account_routes += [*passkeys.ENDPOINTS, *transfer.ENDPOINTS]
+    account_routes += [*passkeys.ENDPOINTS, *key_shares.ENDPOINTS, *transfer.ENDPOINTS]
     endpoints = [*account_routes, *vaults.endpoints(variant), *events.endpoints(variant)]
     if variant.has_documents:
         endpoints += [*documents.ENDPOINTS, *versions.OF_DOCUMENTS, *batches.ENDPOINTS, *keys.ENDPOINTS]

@@ -88,8 +88,9 @@ async def refresh(request: Request) -> Response:
     claims = context.token_signer.claims(given.refresh_token, "refresh", now)
     if claims is not None:
         pair = context.token_issuer.pair(claims.sub, claims.sid, now)
-        if await request.write(sessions.refresh, claims, pair, request.origin):
-            return json_response(wire.responses.Tokens(pair.access_token, pair.refresh_token))
+        renewal = await request.write(sessions.refresh, claims, pair, request.origin)
+        if renewal is not None:
+            return json_response(wire.responses.Tokens(pair.access_token, pair.refresh_token, renewal.key_share))
     await request.write(login_throttle.record_failed_secret, request.counted_address)
     raise InvalidRefreshToken
 

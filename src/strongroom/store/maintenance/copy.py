@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
 __all__ = ["LEFT_OUT", "CannotCopy", "Watcher", "copy", "tables"]
 
-# Tables without a key to copy them by, whose rows are forgotten soon in any case.
+# Tables whose rows are forgotten soon in any case, and should be in no copy that outlives them.
 LEFT_OUT: Final = {
     "failures": "wrong passwords, tokens and keys of the last day, counted by address",
     "signups": "registrations of the last hour, counted by address",
+    "key_shares": "shares of the keys of saved sessions, which the next unlock makes anew",
 }
 STEPS: Final = "schema_migrations"  # each database records the steps of its own schema
 LINEAGE: Final = "lineage"

@@ -121,8 +121,8 @@ class PostgresEndpoint:
             await self._connection.copy_records_to_table(table.name, records=page, columns=table.columns, timeout=_LONG)
 
     async def empty(self, tables: Sequence[Table]) -> None:
-        """Delete all rows of these tables."""
-        await self.query(f"TRUNCATE {quoted(*(table.name for table in tables))}")
+        """Delete all rows of these tables, and of those that are not copied and refer to them."""
+        await self.query(f"TRUNCATE {quoted(*(table.name for table in tables))} CASCADE")
 
     async def update_statistics(self, tables: Sequence[Table]) -> None:
         """Run ANALYZE, or PostgreSQL may run statements without their indexes for a while."""
