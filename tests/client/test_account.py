@@ -216,13 +216,13 @@ def test_every_flipped_bit_of_a_keyring_is_seen() -> None:
     raw = bytearray(encoding.from_base64(MADE.sealed))
     for at in range(len(raw) * 8):
         raw[at // 8] ^= 1 << at % 8
-        with pytest.raises(Tampered):
+        with pytest.raises(Unsupported if at < 8 and at != 1 else Tampered):
             keyring.reopen(encoding.to_base64(bytes(raw)), MADE.keyring.key)
         raw[at // 8] ^= 1 << at % 8
     slot = 62 + 148 * MADE.keyring.slots[0].slot
     for at in [*range(62 * 8), *range(slot * 8, (slot + 148) * 8)]:
         raw[at // 8] ^= 1 << at % 8
-        with pytest.raises(Tampered):
+        with pytest.raises(Unsupported if at < 8 and at != 1 else Tampered):
             keyring.open_with_password(encoding.to_base64(bytes(raw)), MADE.password, MADE.descriptor)
         raw[at // 8] ^= 1 << at % 8
 
@@ -421,7 +421,7 @@ def test_every_flipped_bit_of_a_name_is_seen() -> None:
     raw = bytearray(sealed, "ascii")
     for at in range(len(raw) * 8):
         raw[at // 8] ^= 1 << at % 8
-        with pytest.raises((Tampered, Locked)):
+        with pytest.raises((Tampered, Locked, Unsupported) if at // 8 == 2 else (Tampered, Locked)):
             names.open_vault_name(KEYS, raw.decode("latin-1"))
         raw[at // 8] ^= 1 << at % 8
 

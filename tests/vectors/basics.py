@@ -24,6 +24,7 @@ from tests.vectors.book import (
     damaged,
     flipped,
     flipped_text,
+    refusal_of,
     spellings,
 )
 from tests.vectors.operations import Given, vault_key, vault_keys
@@ -93,8 +94,9 @@ def derivation() -> Book:
         below = {"descriptor": spelled, "floor": floor}
         book.bad(f"a descriptor with less {name} than was seen before", "read-descriptor", below, "weak_parameters")
     changes: dict[str, dict[str, Any]] = {
-        "the format before": {"format": 1},
-        "a later format": {"format": 3},
+        "a negative format": {"format": -3},
+        "a fraction of a format": {"format": 2.5},
+        "format as true": {"format": True},
         "format 0": {"format": 0},
         "another function": {"kdf": "pbkdf2"},
         "Argon2i": {"kdf": "argon2i"},
@@ -131,6 +133,17 @@ def derivation() -> Book:
     }
     for name, change in changes.items():
         book.bad(f"a descriptor with {name}", "read-descriptor", {"descriptor": spelled | change})
+    for number in (1, 3, 4, 2**40):
+        for name, change in {"": {}, ", and other members": {"kdf": 7, "salt": None, "memory": 8}}.items():
+            other = {"descriptor": spelled | change | {"format": number}}
+            book.bad(f"a descriptor of format {number}{name}", "read-descriptor", other, "unsupported")
+    book.bad("a descriptor of format 3 alone", "read-descriptor", {"descriptor": {"format": 3}}, "unsupported")
+    whole = as_text.replace("65536", "65536.0").replace('"format": 2', '"format": 2e0')
+    book.good("a descriptor whose integers have a fraction of zero", "read-descriptor", {"descriptor": whole})
+    deep = as_text[:-1] + f', "x": {"[" * 32 + "]" * 32}}}'
+    book.bad("a descriptor that is too deep", "read-descriptor", {"descriptor": deep})
+    endless = as_text[:-1] + ', "x": 1e400}'
+    book.bad("a descriptor with a number that is not finite", "read-descriptor", {"descriptor": endless})
     for member in spelled:
         without = {name: value for name, value in spelled.items() if name != member}
         book.bad(f"a descriptor without {member}", "read-descriptor", {"descriptor": without})
@@ -395,8 +408,6 @@ def _bad_names(book: Book, here: Given, inside: Given, old: str) -> None:
         book.bad(f"bit 5 of byte {at} is turned over", "open-name", {**here, "sealed": changed})
     for name, text in {
         "without its prefix": sealed.removeprefix("sr2."),
-        "of the format before": "sr1." + sealed.removeprefix("sr2."),
-        "of a later format": "sr3." + sealed.removeprefix("sr2."),
         "prefixed in capitals": "SR2." + sealed.removeprefix("sr2."),
         "in the clear": "personal",
         "that is nothing": "",
@@ -409,6 +420,12 @@ def _bad_names(book: Book, here: Given, inside: Given, old: str) -> None:
         "twice as long": sealed + sealed.removeprefix("sr2."),
     }.items():
         book.bad(f"a sealed name {name}", "open-name", {**here, "sealed": text})
+    for number in (1, 3, 10, 9999):
+        other = f"sr{number}." + sealed.removeprefix("sr2.")
+        book.bad(f"a sealed name of format {number}", "open-name", {**here, "sealed": other}, "unsupported")
+    for other in ("sr0.", "sr02.", "sr10000.", "sr.", "sr-1.", "sr3", "sr\u0663."):
+        text = other + sealed.removeprefix("sr2.")
+        book.bad(f"a sealed name that begins with {other!r}", "open-name", {**here, "sealed": text})
     good = b"\x08personal".ljust(32, b"\0")
     for name, digest, padded in [
         ("under a digest of nothing", bytes(32), good),
@@ -478,8 +495,6 @@ def recovery_keys() -> Book:
         "without its last sign": printed[:-1],
         "with a sign more": printed + "0",
         "without its prefix": body,
-        "of the format before": "SR1-" + body,
-        "of a later format": "SR3-" + body,
         "with its prefix twice": "SR2-" + printed,
         "with a U": "SR2-U" + body[1:],
         "with a long S for an S": "SR2-" + body[:has_s] + "\u017f" + body[has_s + 1 :],
@@ -495,6 +510,10 @@ def recovery_keys() -> Book:
         "of zeros": "SR2" + "0" * 36,
     }.items():
         book.bad(f"a recovery key {name}", "read-recovery-key", {"printed": text}, "validation_error")
+    for other in ("SR1-" + body, "SR3-" + body, " sr9 " + body, "S-R-4", "SR3-" + body + body):
+        name = f"a recovery key of another format: {other[:5]}"
+        book.bad(name, "read-recovery-key", {"printed": other}, "unsupported")
+    book.bad("a recovery key of format 0", "read-recovery-key", {"printed": "SR0-" + body}, "validation_error")
     _sealed_auth(book, key)
     return book
 
@@ -578,17 +597,18 @@ def bundles() -> Book:
 
 
 def _bad_tokens(book: Book, whole: str, part: str) -> None:
-    def refuse(name: str, text: str) -> None:
-        book.bad(f"a token {name}", "read-token", {"token": text}, "validation_error")
+    def refuse(name: str, text: str, error: str = "validation_error") -> None:
+        book.bad(f"a token {name}", "read-token", {"token": text}, error)
 
     def insider(name: str, body: bytes) -> None:
-        refuse(f"{name}, its checksum right", "srv_" + encoding.to_url(body + tokens._check(body)))
+        whole = body + tokens._check(body)
+        refuse(f"{name}, its checksum right", "srv_" + encoding.to_url(whole), refusal_of(whole, "validation_error"))
 
     raw = encoding.from_url(whole.removeprefix("srv_"))
     ends = {"API key": 18, "uid": 72, "name": 110, "keys": 120, "collections": 157, "checksum": 158}
     assert len(raw) == 162, len(raw)
     for name, other in damaged(raw, {"format": 0, "scope": 1, "account id": 2} | ends):
-        refuse(f"is changed: {name}", "srv_" + encoding.to_url(other))
+        refuse(f"is changed: {name}", "srv_" + encoding.to_url(other), refusal_of(other, "validation_error"))
     for name, text in {
         "without its prefix": whole.removeprefix("srv_"),
         "with an API key's prefix": "srk_" + whole.removeprefix("srv_"),

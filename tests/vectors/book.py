@@ -118,6 +118,11 @@ def damaged(data: bytes, parts: dict[str, int]) -> Iterator[tuple[str, bytes]]:
     yield "it is all ones", b"\xff" * len(data)
 
 
+def refusal_of(data: bytes, otherwise: str = "tampered") -> str:
+    """How bytes are refused that begin with a format: as those of a newer or an older client, where it is another."""
+    return otherwise if data[:1] in {b"", b"\0", b"\2"} else "unsupported"
+
+
 def flipped_text(text: str, at: int, bit: int = 0) -> str:
     """Base64 of the same bytes with one bit turned over."""
     return encoding.to_base64(flipped(encoding.from_base64(text), at, bit))

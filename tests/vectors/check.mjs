@@ -47,6 +47,15 @@ const spelling = (alphabet) => [
 const [toBase64, base64] = spelling("base64");
 const [toUrl, base64url] = spelling("base64url");
 const ofLength = (bytes, length) => { require(bytes.length === length); return bytes; };
+// Of another format: made by a newer or an older client, and changed by nobody.
+const ofFormat = (n, otherwise = tampered) => {
+  require(n !== undefined && n > 0, otherwise);
+  require(n === 2, () => refuse("unsupported"));
+};
+const afterPrefix = (text) => {
+  ofFormat(Number(/^sr([1-9][0-9]{0,3})\./.exec(text)?.[1] ?? 0));
+  return text.slice(4);
+};
 const isVersion = (n) => Number.isInteger(n) && n >= 1 && n <= 2 ** 53 - 1;
 const isGeneration = (n) => Number.isInteger(n) && n >= 1 && n <= 2 ** 32 - 1;
 const control = /[\u0000-\u001f\u007f-\u009f]/;
@@ -211,7 +220,8 @@ const readDescriptor = (given, [leastMemory, leastPasses] = [0, 0]) => {
   const spelled = typeof given === "string" ? parse(given, 32, Number.isFinite) : given;
   require(isObject(spelled));
   const { format, kdf, memory, passes, lanes } = spelled;
-  require(format === 2 && kdf === "argon2id" && [memory, passes, lanes].every(Number.isInteger));
+  if (Number.isInteger(format)) ofFormat(format);
+  require(kdf === "argon2id" && [format, memory, passes, lanes].every(Number.isInteger));
   const salt = ofLength(base64(spelled.salt), 16);
   const recovery = ofLength(base64(spelled.recovery), 144);
   require(memory >= 65536 && memory <= 1048576 && passes >= 3 && passes <= 16 && lanes === 1, weak);
@@ -257,6 +267,7 @@ const SIGNS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const recoveryCheck = async (secret) => BigInt("0x" + hex((await sha256(items("recovery-check", secret))).slice(0, 3))) >> 4n;
 const readRecovery = async (printed) => {
   const signs = printed.replace(/[\p{White_Space}-]/gu, "").replace(/[a-z]/g, (sign) => sign.toUpperCase());
+  if (/^SR[1-9]/.test(signs)) ofFormat(Number(signs[2]));
   require(signs.startsWith("SR2") && [...signs].length === 39, invalid);
   let value = 0n;
   for (const sign of signs.slice(3).replaceAll("O", "0").replaceAll(/[IL]/g, "1")) {
@@ -333,7 +344,8 @@ const passkeyOfSlot = (associated, account) => {
 const parts = (keyring) => {
   require(keyring.length <= 262144);
   const raw = base64(keyring);
-  require(raw.length >= 1246 + 80 && raw[0] === 2 && raw[1] === 4);
+  ofFormat(raw[0]);
+  require(raw.length >= 1246 + 80 && raw[1] === 4);
   const head = raw.slice(0, 1246);
   const slots = Array.from({ length: 8 }, (_, i) => head.slice(62 + SLOT * i, 62 + SLOT * (i + 1)));
   return {
@@ -521,7 +533,7 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
 const nameDigest = async (key, place, padded) => hmac(await under(key, "name-digest"), join(place, list(padded)));
 const nameBox = (key, digest) => hkdf(key, digest, items("name-box"));
 const namePlace = ({ of, account, vault }) => items(`${of}-name`, unhex(account), uidOf(vault));
-const plainName = (name) => { require(!nameOf(name).startsWith("sr2."), invalid); return name; };
+const plainName = (name) => { require(!/^sr[1-9][0-9]{0,3}\./.test(nameOf(name)), invalid); return name; };
 const sealName = async (given, [generation, vaultKey] = newest(given.vaultKeys)) => {
   const name = utf8.encode(plainName(given.name));
   require(name.length <= 127, invalid);
@@ -533,8 +545,7 @@ const sealName = async (given, [generation, vaultKey] = newest(given.vaultKeys))
   return "sr2." + toUrl(join(u32(generation), digest, await encrypt(await nameBox(key, digest), padded, place)));
 };
 const openName = async (given) => {
-  require(given.sealed.startsWith("sr2."));
-  const raw = base64url(given.sealed.slice(4));
+  const raw = base64url(afterPrefix(given.sealed));
   require(raw.length >= 4 + 32 + 32 + 16);
   const key = await under(keyOf(given.vaultKeys, read(raw.slice(0, 4))), "names");
   const place = namePlace(given);
@@ -560,8 +571,8 @@ const proofOf = async (collectionKey, kind, row, data) => {
   return hmac(await under(collectionKey, "proof"), join(items("proof"), row, list(Uint8Array.of(kind), digest)));
 };
 const readProof = (text) => {
-  require(typeof text === "string" && text.startsWith("sr2."));
-  const raw = ofLength(base64url(text.slice(4)), 52);
+  require(typeof text === "string");
+  const raw = ofLength(base64url(afterPrefix(text)), 52);
   const generation = read(raw.slice(0, 4));
   require(isGeneration(generation));
   return { generation, parent: raw.slice(4, 20), proof: raw.slice(20) };
@@ -589,7 +600,8 @@ const openDocument = async (given) => {
   const purged = deleted && data === "";
   const raw = base64(data);
   const kind = purged ? 2 : raw[1];
-  require(purged || (raw.length >= 6 && raw[0] === 2 && kind in LABELS && read(raw.slice(2, 6)) === generation));
+  if (!purged) ofFormat(raw.length >= 6 ? raw[0] : 0);
+  require(purged || (kind in LABELS && read(raw.slice(2, 6)) === generation));
   require(!deleted || kind === 2);
   const key = keyOf(given.collectionKeys, generation);
   const row = rowOf(given, collection, uid, proven, generation, parent);
@@ -631,7 +643,8 @@ const trace = async ({ of, newest: [version, text], seen: [seenVersion, seenText
 
 // Blobs
 const blobHead = (raw) => {
-  require(raw.length >= 22 && raw[0] === 2 && raw[1] === 3);
+  ofFormat(raw[0]);
+  require(raw.length >= 22 && raw[1] === 3);
   const generation = read(raw.slice(2, 6));
   require(isGeneration(generation));
   return { generation, parent: raw.slice(6, 22) };
@@ -675,6 +688,7 @@ const makeToken = async ({ apiKey, account, scope, vault, name, vaultKeys, colle
 const readToken = async ({ token }) => {
   require(token.startsWith("srv_") && token.length <= 8192, invalid);
   const raw = orElse(invalid, () => base64url(token.slice(4)));
+  ofFormat(raw[0], invalid);
   require(raw.length >= 4, invalid);
   const body = raw.slice(0, -4);
   require(same(await checksum(body), raw.slice(-4)), invalid);
@@ -686,8 +700,8 @@ const readToken = async ({ token }) => {
   };
   const text = () => { const part = take(read(take(2))); return orElse(invalid, () => strict.decode(part)); };
   const many = (one) => Array.from({ length: take(1)[0] }, one);
-  const [format, scope] = take(2);
-  require(format === 2 && [1, 2, 3].includes(scope), invalid);
+  const [, scope] = take(2);
+  require([1, 2, 3].includes(scope), invalid);
   const account = hex(take(16));
   const [apiKey, vault, name] = [text(), text(), text()];
   const keys = many(() => [read(take(4)), hex(take(32))]);

@@ -215,7 +215,8 @@ def _damage(scene: Scene) -> None:
         text = flipped_text(scene.text, start + at, at % 8)
         scene.refuses(f"bit {at % 8} of byte {at} of the passkey's slot", keyring=text)
     for part, at in PARTS.items():
-        scene.refuses(f"a bit of the keyring's {part}", keyring=flipped_text(scene.text, at, 1))
+        error = "tampered" if at else "unsupported"
+        scene.refuses(f"a bit of the keyring's {part}", keyring=flipped_text(scene.text, at, 0), error=error)
     for at, point in enumerate(LOW_ORDER):
         text = encoding.to_base64(raw[:start] + point + raw[start + 32 :])
         scene.refuses(f"a point of low order {at} in the passkey's slot", keyring=text)

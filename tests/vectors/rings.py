@@ -26,6 +26,7 @@ from tests.vectors.book import (
     damaged,
     flipped,
     flipped_text,
+    refusal_of,
     spellings,
 )
 from tests.vectors.operations import Given
@@ -241,16 +242,20 @@ def _damage(book: Book, scene: Scene) -> None:
     first = encoding.from_base64(scene.texts[0])
     by_first = {"accountKey": scene.keys[0].hex()}
     for name, other in damaged(first, PARTS | {"tag": len(first) - 16}):
-        book.bad(f"a keyring: {name}", "reopen-keyring", {**by_first, "keyring": encoding.to_base64(other)})
+        given = {**by_first, "keyring": encoding.to_base64(other)}
+        book.bad(f"a keyring: {name}", "reopen-keyring", given, refusal_of(other))
+    for text in ("AQ==", "Aw==", encoding.to_base64(b"\3" + bytes(40)), encoding.to_base64(b"\x01" + first[1:])):
+        book.bad("a keyring of another format", "reopen-keyring", {**by_first, "keyring": text}, "unsupported")
     newest = scene.texts[-1]
     raw = encoding.from_base64(newest)
     by_key = {"accountKey": scene.keys[-1].hex()}
     by_password = _spelled(*scene.owners[-1])
     for at in (0, 1, 2, 17, 18, 25, 26, 29, 30, 61, 1246, 1300, len(raw) - 1):
         spoilt = {"keyring": flipped_text(newest, at, at % 8)}
-        book.bad(f"bit {at % 8} of byte {at}", "open-keyring", {**by_password, **spoilt})
+        error = "tampered" if at else "unsupported"
+        book.bad(f"bit {at % 8} of byte {at}", "open-keyring", {**by_password, **spoilt}, error)
         by_print = {"recoveryKey": scene.recovery.printed(), **spoilt}
-        book.bad(f"bit {at % 8} of byte {at}", "recover-keyring", by_print)
+        book.bad(f"bit {at % 8} of byte {at}", "recover-keyring", by_print, error)
     used = {slot.type: 62 + 148 * slot.slot for slot in scene.newest.slots}
     for at in (0, 31, 32, 64, 96, 131, 147):
         spoilt = {"keyring": flipped_text(newest, used["password"] + at, at % 8)}
@@ -361,8 +366,9 @@ def _insider(book: Book, scene: Scene) -> None:
     ring = scene.newest
     good = keyring_body.to_json(ring)
 
-    def refuse(name: str, text: str) -> None:
-        book.bad(f"a key holder wrote {name}", "reopen-keyring", {"accountKey": ring.key.hex(), "keyring": text})
+    def refuse(name: str, text: str, error: str = "tampered") -> None:
+        given = {"accountKey": ring.key.hex(), "keyring": text}
+        book.bad(f"a key holder wrote {name}", "reopen-keyring", given, error)
 
     book.good(
         "what a key holder writes is read",
@@ -432,7 +438,7 @@ def _insider(book: Book, scene: Scene) -> None:
         "kind 5": {"start": (2, 5)},
     }
     for name, head in heads.items():
-        refuse(name, _ring(ring, good, **head))
+        refuse(name, _ring(ring, good, **head), refusal_of(bytes(head.get("start", ()))))
     first = keyring.reopen(scene.texts[0], scene.key)
     text = _ring(first, keyring_body.to_json(first), previous=bytes([1] * 32))
     given = {"accountKey": first.key.hex(), "keyring": text}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from strongroom.client.format import box, encoding, names, padding, seal
@@ -21,6 +22,7 @@ from tests.vectors.book import (
     Stream,
     damaged,
     flipped,
+    refusal_of,
     spellings,
 )
 from tests.vectors.operations import OPERATIONS, Given, collection_keys, vault_key, vault_keys
@@ -141,7 +143,9 @@ def sealing() -> Book:
     _told(book, here, [live, row(here, second, 2), row(here, notice, 3), tombstone, purged])
     for what, answered in {"a document": live, "a tombstone without data": purged}.items():
         for name, proof in _proofs(answered["hmac"]).items():
-            book.bad(f"{what}: the proof is {name}", "open-document", {**here, "row": answered | {"hmac": proof}})
+            error = "unsupported" if re.match(r"sr(?!2)[1-9][0-9]{0,3}\.", proof) else "tampered"
+            given = {**here, "row": answered | {"hmac": proof}}
+            book.bad(f"{what}: the proof is {name}", "open-document", given, error)
     _generations(book, here, live, purged)
     wrong = under_old | {"collection": wires[0]}
     book.bad("a row under another name of its collection", "open-document", {**sealed_place, "row": wrong})
@@ -192,7 +196,8 @@ def _told(book: Book, here: Given, rows: list[Given]) -> None:
         "a document's uid has half of a surrogate pair": live | {"uid": f"{UID}\ud800"},
         "a document's collection is empty": live | {"collection": ""},
     }.items():
-        book.bad(name, "open-document", {**here, "row": answered})
+        error = "unsupported" if "prose" in name else "tampered"  # its first byte is that of no format yet
+        book.bad(name, "open-document", {**here, "row": answered}, error)
 
 
 def _altered(book: Book, what: str, here: Given, answered: Given) -> None:
@@ -201,7 +206,7 @@ def _altered(book: Book, what: str, here: Given, answered: Given) -> None:
     for name, other in damaged(raw, _PARTS | {"tag": len(raw) - 16}):
         if other:  # a tombstone without data is another case
             change = {"data": encoding.to_base64(other)}
-            book.bad(f"{what}: {name}", "open-document", {**here, "row": answered | change})
+            book.bad(f"{what}: {name}", "open-document", {**here, "row": answered | change}, refusal_of(other))
     mixed = raw[:6] + raw[38:70] + raw[6:38] + raw[70:]
     change = {"data": encoding.to_base64(mixed)}
     book.bad(f"{what}: salt and commitment exchanged", "open-document", {**here, "row": answered | change})
@@ -245,6 +250,12 @@ def _proofs(proof: str) -> dict[str, str]:
         "of the format before": "sr1." + body,
         "of the format before, in its length": "sr1." + encoding.to_url(raw[20:]),
         "of a later format": "sr3." + body,
+        "of a later format, and longer": "sr3." + body + body,
+        "of format 10": "sr10." + body,
+        "of format 9999": "sr9999.",
+        "of format 10000": "sr10000." + body,
+        "of format 0": "sr0." + body,
+        "of a format with a zero before it": "sr02." + body,
         "prefixed in capitals": "SR2." + body,
         "padded": proof + "==",
         "cut": proof[:-1],
@@ -297,7 +308,8 @@ def _insider(book: Book, here: Given) -> None:
         data = encoding.to_base64(head + bytes([0, 0, 0, 1]) + sealed)
         mac = seal._mac(key, kind, where, data)
         made = {"data": data, "hmac": "sr2." + encoding.to_url(bytes([0, 0, 0, 1]) + bytes(16) + mac)}
-        book.bad(f"a key holder sealed {name}", "open-document", {**here, "row": row(here, made, 1)})
+        given = {**here, "row": row(here, made, 1)}
+        book.bad(f"a key holder sealed {name}", "open-document", given, refusal_of(head))
 
     for name, padded in {
         "padding that is not zero": good[:-1] + b"\1",
@@ -445,7 +457,7 @@ def lineage() -> Book:
     trace("a deletion of another past", told["link"], other[3], links, "forked")
     for name, text in {"prose": "x", "of the format before": "sr1." + "A" * 43, "empty": "", "cut": "sr2.AAAA"}.items():
         given = {"of": "document", "newest": [6, text], "seen": links[2], "history": links}
-        book.bad(f"a newer proof that is {name}", "trace", given)
+        book.bad(f"a newer proof that is {name}", "trace", given, "unsupported" if "before" in name else "tampered")
     cut = "sr2." + encoding.to_url(encoding.from_url(main[5]["hmac"].removeprefix("sr2."))[:-1])
     given = {"of": "document", "newest": [6, cut], "seen": links[4], "history": []}
     book.bad("a newer proof that has lost a byte", "trace", given)
@@ -517,7 +529,7 @@ def blobs() -> Book:
     parts = {"format": 0, "kind": 1, "parent": 6, "commitment": 22, "ciphertext": 54, "tag": len(raw) - 16}
     for name, other in damaged(raw, parts):
         if other[:2] != raw[:2] or other[2:6] == raw[2:6]:  # generations are below
-            refuse(f"a blob: {name}", {"data": encoding.to_base64(other)})
+            refuse(f"a blob: {name}", {"data": encoding.to_base64(other)}, refusal_of(other))
     salt = encoding.from_base64(made["salt"])
     for at in (0, 15, 31):
         refuse(f"bit 1 of byte {at} of the salt", {"salt": encoding.to_base64(flipped(salt, at, 1))})
@@ -584,7 +596,7 @@ def _blob_insider(book: Book, here: Given, answered: Given) -> None:
         sealed = box.seal(under, salts(32), padded, associated)
         data = encoding.to_base64(head + bytes([0, 0, 0, 1]) + bytes(16) + sealed[32:])
         change = {"data": data, "salt": encoding.to_base64(sealed[:32])}
-        book.bad(f"a key holder sealed {name}", "open-blob", {**here, "row": answered | change})
+        book.bad(f"a key holder sealed {name}", "open-blob", {**here, "row": answered | change}, refusal_of(head))
     for version in (0, 2**53):
         sealed = box.seal(key.blob(), salts(32), good, seal._blob(key, "personal", version, bytes(16)))
         data = encoding.to_base64(b"\2\3\0\0\0\1" + bytes(16) + sealed[32:])

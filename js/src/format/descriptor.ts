@@ -2,6 +2,7 @@
 import { Invalid, WeakParameters } from "../errors.js";
 import {
   type Bytes,
+  checkFormat,
   checkedText,
   FORMAT,
   fromBase64,
@@ -63,8 +64,10 @@ export function readDescriptor(given: unknown, floor: Floor = FLOOR): Descriptor
   const spelled = typeof given === "string" ? readJson(given, cannot, DESCRIPTOR) : given;
   must(isObject(spelled), cannot);
   const { format, kdf, memory, passes, lanes } = spelled;
+  const unknown = `${UNREADABLE} has a format that this client does not know.`;
+  if (Number.isInteger(format)) checkFormat(format as number, unknown); // the other members may be others in another one
   must([format, memory, passes, lanes].every(Number.isInteger), cannot);
-  must(format === FORMAT && kdf === "argon2id", `${UNREADABLE} has a format that this client does not know.`);
+  must(kdf === "argon2id", unknown);
   const made = {
     salt: fromBase64(spelled.salt),
     recovery: fromBase64(spelled.recovery),

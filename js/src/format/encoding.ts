@@ -1,5 +1,5 @@
 // Canonical encodings: unambiguous lists, strict base64 and base64url, bounded texts and numbers.
-import { Invalid, Tampered } from "../errors.js";
+import { Invalid, Tampered, Unsupported } from "../errors.js";
 import { primitives } from "./primitives.js";
 
 /** Bytes as WebCrypto takes them. */
@@ -29,6 +29,27 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Refuse as tampered what is not so. */
 export function must(good: boolean, message?: string): asserts good {
   if (!good) throw new Tampered(message);
+}
+
+const ANY_PREFIX = /^sr([1-9][0-9]{0,3})\./;
+
+/** Refuse what was made in another format: what a newer or an older client made was not changed by anybody. */
+export function checkFormat(number: number | undefined, otherwise?: string): void {
+  must(number !== undefined && number > 0, otherwise);
+  if (number > FORMAT) throw new Unsupported(`This was made by a newer client, in format ${number}; update this one.`);
+  if (number < FORMAT)
+    throw new Unsupported(
+      `This was made by an older client, in format ${number}, which this one does not read: export the account with a client of that format, and import the file into a new account.`,
+    );
+}
+
+/** Whether a text begins as the proofs and sealed names of some format do. */
+export const hasPrefix = (value: string): boolean => ANY_PREFIX.test(value);
+
+/** What follows on the prefix of a proof or of a sealed name; refused where it is another. */
+export function withoutPrefix(value: string, otherwise?: string): string {
+  checkFormat(Number(ANY_PREFIX.exec(value)?.[1] ?? 0), otherwise);
+  return value.slice(PREFIX.length);
 }
 
 /** Byte strings, joined. */

@@ -11,6 +11,7 @@ import { bound, type Descriptor } from "./descriptor.js";
 import {
   AGAIN,
   type Bytes,
+  checkFormat,
   checkedName,
   checkedUid,
   checkedVersion,
@@ -304,7 +305,8 @@ export const digestOf = (sealed: string): Promise<Bytes> => primitives().sha256(
 export function readHead(sealed: string): Head & { slots: Bytes; raw: Bytes; body: Bytes } {
   must(sealed.length <= MOST, UNREADABLE);
   const whole = fromBase64(sealed);
-  must(whole.length >= HEAD + BOX && whole[0] === FORMAT && whole[1] === KIND, UNKNOWN);
+  checkFormat(whole[0], UNKNOWN);
+  must(whole.length >= HEAD + BOX && whole[1] === KIND, UNKNOWN);
   const after = 2 + ACCOUNT;
   return {
     account: whole.slice(2, after),

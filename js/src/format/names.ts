@@ -9,6 +9,7 @@ import {
   equal,
   fromText,
   fromUrl,
+  hasPrefix,
   isZero,
   items,
   join,
@@ -21,6 +22,7 @@ import {
   readGeneration,
   text,
   toUrl,
+  withoutPrefix,
 } from "./encoding.js";
 import { collectionKey, collectionSecret, type CollectionKeys, keyOf, type VaultKey, type VaultKeys } from "./keys.js";
 import { type Key, primitives } from "./primitives.js";
@@ -33,13 +35,14 @@ const LABEL = { vault: "vault-name", collection: "collection-name" } as const;
 /** What a name is of. */
 export type NameOf = keyof typeof LABEL;
 
-/** Whether a name on the wire is a sealed one. */
-export const isSealed = (name: string): boolean => name.startsWith(PREFIX);
+/** Whether a name on the wire is a sealed one, of this format or of another. */
+export const isSealed = hasPrefix;
 
 /** A name to be used as it is: it must not look like a sealed one. */
 export function plainName(name: unknown, field = "name"): string {
   const checked = checkedName(name, field);
-  if (isSealed(checked)) throw new Invalid({ [field]: `must not begin with ${PREFIX}` });
+  if (isSealed(checked))
+    throw new Invalid({ [field]: `must not begin with ${PREFIX}, nor with another number in its place` });
   return checked;
 }
 
@@ -81,7 +84,7 @@ export async function sealName(keys: VaultKeys, key: VaultKey, of: NameOf, name:
 
 /** A name as people see it. */
 export async function openName(keys: VaultKeys, of: NameOf, sealed: string): Promise<string> {
-  const raw = isSealed(sealed) ? fromUrl(sealed.slice(PREFIX.length)) : NONE;
+  const raw = fromUrl(withoutPrefix(sealed));
   const { names } = keyOf(keys, readGeneration(raw.subarray(0, 4)));
   const [where, digest] = [place(keys, of), raw.slice(4, 4 + KEY)];
   const cipher = await primitives().hkdf(names, digest, items("name-box"), KEY);

@@ -7,7 +7,7 @@
 import { Invalid } from "../errors.js";
 import type { PasswordKeys } from "./derive.js";
 import { bound, type Descriptor, normalEmail } from "./descriptor.js";
-import { type Bytes, checkedText, items, lengthOf, type Random } from "./encoding.js";
+import { type Bytes, checkFormat, checkedText, items, lengthOf, type Random } from "./encoding.js";
 import { derive } from "./keys.js";
 import { primitives } from "./primitives.js";
 import { type KeyPair, keyPair, openSealed, sealTo } from "./publicBox.js";
@@ -60,6 +60,8 @@ export async function printRecoveryKey(key: Secret): Promise<string> {
 export async function readRecoveryKey(printed: unknown): Promise<Secret> {
   const typed = checkedText(printed, "recovery_key");
   const signs = typed.replace(IGNORED, "").replace(/[a-z]/g, (sign) => sign.toUpperCase());
+  const other = /^SR([1-9])/.exec(signs);
+  if (other) checkFormat(Number(other[1]));
   const values = [...signs.slice(PREFIX.length)].map((sign) =>
     SIGNS.indexOf(sign === "O" ? "0" : sign === "I" || sign === "L" ? "1" : sign),
   );

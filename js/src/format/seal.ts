@@ -11,6 +11,7 @@ import { EMPTY, toContent } from "./content.js";
 import {
   AGAIN,
   type Bytes,
+  checkFormat,
   checkedName,
   checkedUid,
   checkedVersion,
@@ -35,6 +36,7 @@ import {
   short,
   toBase64,
   toUrl,
+  withoutPrefix,
 } from "./encoding.js";
 import { type CollectionKey, type CollectionKeys, keyOf, newest, type VaultKey, type VaultKeys } from "./keys.js";
 import { type Content, NOTHING, pad, unpad } from "./padding.js";
@@ -111,8 +113,9 @@ export interface Place {
 
 /** The parts of an `hmac`; refused where it is in no spelling of this format. */
 export function readProof(hmac: string | null): Proof {
-  must(hmac !== null && hmac.length === 74 && hmac.startsWith(PREFIX), STRANGE);
-  const raw = fromUrl(hmac.slice(PREFIX.length));
+  const spelled = withoutPrefix(hmac ?? "", STRANGE); // a later format may have longer ones
+  must(spelled.length === 70, STRANGE);
+  const raw = fromUrl(spelled);
   return {
     generation: readGeneration(raw.subarray(0, 4)),
     parent: raw.slice(4, 4 + PARENT),
@@ -264,7 +267,8 @@ async function believe(keys: CollectionKeys, row: Row): Promise<{ verified: Veri
 function kindOf(data: string, generation: number): number {
   const head = data.length >= 8 ? fromBase64(data.slice(0, 8)) : NONE;
   const kind = head[1];
-  must(head[0] === FORMAT && (kind === DOCUMENT || kind === DELETION), STRANGE);
+  checkFormat(head[0], STRANGE);
+  must(kind === DOCUMENT || kind === DELETION, STRANGE);
   must(equal(head.subarray(2), number(generation, 4)));
   return kind;
 }
@@ -313,7 +317,8 @@ export async function sealBlob(
 /** The generation and the parent that a blob names. */
 export function blobLineage(data: string): Lineage {
   const raw = fromBase64(data);
-  must(raw[0] === FORMAT && raw[1] === BLOB && raw.length >= HEAD + PARENT, STRANGE);
+  checkFormat(raw[0], STRANGE);
+  must(raw[1] === BLOB && raw.length >= HEAD + PARENT, STRANGE);
   return { generation: readGeneration(raw.subarray(2, HEAD)), parent: raw.slice(HEAD, HEAD + PARENT) };
 }
 

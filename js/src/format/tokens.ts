@@ -1,8 +1,9 @@
 // A token that carries an API key and the keys of one vault, or of one collection, and nothing that leads further.
-import { Invalid, Refusal } from "../errors.js";
+import { Invalid, Refusal, Unsupported } from "../errors.js";
 import {
   ascend,
   type Bytes,
+  checkFormat,
   checkedName,
   checkedUid,
   equal,
@@ -74,7 +75,7 @@ export async function readToken(spelled: unknown): Promise<Token> {
   try {
     return await read(spelled);
   } catch (fault) {
-    if (!(fault instanceof Refusal)) throw fault;
+    if (!(fault instanceof Refusal) || fault instanceof Unsupported) throw fault;
   }
   throw new Invalid(BAD);
 }
@@ -82,6 +83,7 @@ export async function readToken(spelled: unknown): Promise<Token> {
 async function read(spelled: unknown): Promise<Token> {
   must(typeof spelled === "string" && spelled.startsWith(PREFIX) && spelled.length <= MOST);
   const raw = fromUrl(spelled.slice(PREFIX.length));
+  checkFormat(raw[0]); // before the checksum, which each format makes in its own way
   const body = raw.slice(0, -4);
   must(equal(await checksum(body), raw.subarray(-4)));
   let at = 0;
@@ -95,8 +97,8 @@ async function read(spelled: unknown): Promise<Token> {
     return found;
   };
   const many = <T>(one: () => T): T[] => Array.from({ length: readNumber(take(1)) }, one);
-  const [format, scope = 0] = take(2);
-  must(format === FORMAT && scope >= 1 && scope <= 3);
+  const [, scope = 0] = take(2);
+  must(scope >= 1 && scope <= 3);
   const account = take(ACCOUNT);
   const [apiKey, vault, name] = [takeText(), takeText(), takeText()];
   const keys = many((): Generation => [readNumber(take(4)), new Secret(take(KEY))]);

@@ -1,5 +1,5 @@
 // Pulling a vault: pages of what has changed, each verified and stored.
-import { Locked, RolledBack, Tampered } from "../errors.js";
+import { Locked, RolledBack, Tampered, Unsupported } from "../errors.js";
 import { must } from "../format/encoding.js";
 import type { Row, VaultRow } from "../net/decoders.js";
 import { type Scope, WITHHELD } from "../operations/documents.js";
@@ -32,6 +32,7 @@ export async function pullVault(local: Local, running: RunningReport, scope: Sco
     if (
       fault instanceof Tampered ||
       fault instanceof RolledBack ||
+      fault instanceof Unsupported ||
       (fault instanceof Locked && !local.store.isClosed)
     ) {
       // The next sync pulls again what a hostile server left out.

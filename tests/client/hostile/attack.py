@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from strongroom.client import Locked, RolledBack, Tampered, WeakParameters, keep_mine
+from strongroom.client import Locked, RolledBack, Tampered, Unsupported, WeakParameters, keep_mine
 from strongroom.client.replica.report import Report
 from strongroom.errors import Refusal
 from tests.client.hostile.lying_proxy import Lie
@@ -204,6 +204,7 @@ __all__ = [
     "Locked",
     "RolledBack",
     "Tampered",
+    "Unsupported",
     "WeakParameters",
     "attack",
     "met",

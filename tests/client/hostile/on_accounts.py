@@ -13,7 +13,7 @@ from strongroom.client.format import keyring
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.primitives import random
 from strongroom.errors import InvalidCredentials, InvalidRefreshToken, KeyringNotFound
-from tests.client.hostile.attack import RolledBack, Tampered, WeakParameters, attack
+from tests.client.hostile.attack import RolledBack, Tampered, Unsupported, WeakParameters, attack
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.scenario import Row, Stage, about
 from tests.kit.people.credentials import PASSWORD
@@ -43,7 +43,8 @@ attack("key derivation with more lanes", described(lanes=4), client=WeakParamete
 attack("more memory than a machine has", described(memory=2**31), client=WeakParameters, act=login)
 attack("more passes than a day has", described(passes=10**6), client=WeakParameters, act=login)
 attack("another key derivation", described(kdf="pbkdf2", passes=100_000), client=Tampered, act=login)
-attack("a descriptor of an unknown format", described(format=1), client=Tampered, act=login)
+attack("a descriptor of an older format", described(format=1), client=Unsupported, act=login)
+attack("a descriptor of a later format", described(format=3), client=Unsupported, act=login)
 attack("a descriptor with a short salt", described(salt=base64.b64encode(b"salt").decode()), client=Tampered, act=login)
 
 
@@ -145,13 +146,13 @@ attack(
     act=reload,
     replica=Tampered,
 )
-attack(
-    "a keyring of an unknown format",
-    shown(lambda stage: {"keyring": flipped(stage.raw_keyring()["keyring"], 0, b"\1")}),
-    client=Tampered,
-    act=reload,
-    replica=Tampered,
-)
+for name, first in {"an older": b"\1", "a later": b"\3"}.items():
+
+    def of_format(stage: Stage, first: bytes = first) -> Row:
+        return {"keyring": flipped(stage.raw_keyring()["keyring"], 0, first)}
+
+    attack(f"a keyring of {name} format", shown(of_format), client=Unsupported, act=reload, replica=Unsupported)
+    attack(f"a keyring of {name} format, at login", shown(of_format), client=Unsupported, act=login)
 attack(
     "a keyring whose account id is another",
     shown(lambda stage: {"keyring": flipped(stage.raw_keyring()["keyring"], 2, bytes(16))}),

@@ -10,7 +10,7 @@ from strongroom.client.format import seal, tokens
 from strongroom.client.format.content import to_content
 from strongroom.client.format.encoding import short
 from strongroom.client.format.keys import CollectionKeys
-from tests.client.hostile.attack import CANARY, RolledBack, Tampered, attack, read, stir, walk
+from tests.client.hostile.attack import CANARY, RolledBack, Tampered, Unsupported, attack, read, stir, walk
 from tests.client.hostile.lying_proxy import Lie, Talk
 from tests.client.hostile.scenario import Row, Stage, about, about_row, about_rows, newest_row, with_
 
@@ -169,7 +169,15 @@ def flipped(at: int) -> Callable[[str], str]:
     return change
 
 
-attack("a document of an unknown format", note(with_(data=flipped(0))), act=read, **both)
+other_format: dict[str, Any] = {"client": Unsupported, "replica": Unsupported}
+attack("a document of an older format", note(with_(data=flipped(0))), act=read, **other_format)
+attack(
+    "a proof of a later format",
+    note(with_(hmac=lambda text: f"sr3.{text[4:]}AAAA")),
+    act=read,
+    **other_format,
+)
+attack("a proof of an older format", note(with_(hmac=lambda text: f"sr1.{text[-43:]}")), act=read, **other_format)
 attack("a document of an unknown kind", note(with_(data=flipped(1))), act=read, **both)
 attack("ciphertext with one bit turned over", note(with_(data=flipped(-20))), act=read, **both)
 attack("a document without a proof", note(with_(hmac=None)), act=read, **both)

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.errors import Locked, RolledBack, Tampered, Unsupported
 from strongroom.client.format import box, content, keyring, names, primitives, seal
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import NO_PARENT, PREFIX, short, to_url
@@ -243,7 +243,7 @@ class Count:
         self.made += 1
         try:
             found = open_(body)
-        except (Tampered, RolledBack, Locked):
+        except (Tampered, RolledBack, Locked, Unsupported):
             self.refused += 1
             return
         assert found in honest, f"believed: {body[:600]!r}"

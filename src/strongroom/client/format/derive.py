@@ -19,6 +19,7 @@ from strongroom.client.format import primitives, public_box, strict_json
 from strongroom.client.format.encoding import (
     FORMAT,
     WHITE,
+    check_format,
     checked_text,
     from_base64,
     items,
@@ -49,6 +50,7 @@ SECRET_KEY: Final = b""  # reserved: an optional secret of 16 bytes beside the p
 SEALED_AUTH: Final = primitives.KEY + public_box.OVERHEAD
 LEAST_PASSWORD: Final = 8  # characters of a new password
 _WHITE: Final = "\t\n\v\f\r "
+_UNKNOWN: Final = "The server's key-derivation descriptor has a format that this client does not know."
 _UNREADABLE: Final = "The server's key-derivation descriptor cannot be read."
 
 
@@ -106,12 +108,16 @@ class Descriptor(Struct, frozen=True, kw_only=True):
         if isinstance(given, str | bytes):
             raw = given if isinstance(given, bytes) else given.encode("utf-8", "surrogatepass")
             given = strict_json.read(raw, strict_json.DESCRIPTOR, _UNREADABLE)
+        given = _integers(given)
+        number_ = given.get("format") if isinstance(given, dict) else None
+        if isinstance(number_, int) and not isinstance(number_, bool):
+            check_format(number_, _UNKNOWN)  # the other members may be others in another format
         try:
-            spelled = msgspec.convert(_integers(given), _Spelled)
+            spelled = msgspec.convert(given, _Spelled)
         except msgspec.MsgspecError:
             raise Tampered(_UNREADABLE) from None
-        if spelled.format != FORMAT or spelled.kdf != "argon2id":
-            raise Tampered("The server's key-derivation descriptor has a format that this client does not know.")
+        if spelled.kdf != "argon2id":
+            raise Tampered(_UNKNOWN)
         made = cls(
             salt=from_base64(spelled.salt),
             recovery=from_base64(spelled.recovery),

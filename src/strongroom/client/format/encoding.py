@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import binascii
+import re
 from typing import Final
 
 from strongroom import identifiers, rules
-from strongroom.client.errors import Tampered
+from strongroom.client.errors import Tampered, Unsupported
 from strongroom.client.format import primitives
 from strongroom.errors import Invalid
 
 FORMAT: Final = 2
 PREFIX: Final = "sr2."  # of proofs and sealed names
+_ANY_PREFIX: Final = re.compile(r"sr([1-9][0-9]{0,3})\.", re.ASCII)
+_OLDER: Final = (
+    "This was made by an older client, in format {}, which this one does not read: export the account with a client of "
+    "that format, and import the file into a new account."
+)
 MOST_VERSION: Final = 2**53 - 1  # the largest integer that every JSON reader keeps
 MOST_GENERATION: Final = 2**32 - 1
 PARENT: Final = 16  # bytes
@@ -40,6 +46,28 @@ def split_items(data: bytes) -> list[bytes]:
             raise ValueError
         parts.append(data[start:at])
     return parts
+
+
+def check_format(number_: int, otherwise: str | None = None) -> None:
+    """Refuse what was made in another format: what a newer or an older client made was not changed by anybody."""
+    if number_ > FORMAT:
+        raise Unsupported(f"This was made by a newer client, in format {number_}; update this one.")
+    if 0 < number_ < FORMAT:
+        raise Unsupported(_OLDER.format(number_))
+    if number_ != FORMAT:
+        raise Tampered(otherwise)
+
+
+def without_prefix(value: str, otherwise: str | None = None) -> str:
+    """What follows on the prefix of a proof or of a sealed name; refused where it is another."""
+    found = _ANY_PREFIX.match(value)
+    check_format(int(found[1]) if found else 0, otherwise)
+    return value[len(PREFIX) :]
+
+
+def has_prefix(value: str) -> bool:
+    """Whether a text begins as the proofs and sealed names of some format do."""
+    return _ANY_PREFIX.match(value) is not None
 
 
 def label(name: str) -> bytes:

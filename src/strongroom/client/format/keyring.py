@@ -19,6 +19,7 @@ from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import (
     FORMAT,
     PARENT,
+    check_format,
     checked_name,
     checked_uid,
     checked_version,
@@ -393,6 +394,7 @@ def _parts(sealed: str) -> tuple[bytes, bytes]:
     if len(sealed) > MOST:
         raise Tampered(UNREADABLE)
     raw = from_base64(sealed)
+    check_format(raw[0] if raw else 0, _UNKNOWN)
     if len(raw) < _HEAD + box.OVERHEAD or raw[:2] != bytes([FORMAT, KIND]):
         raise Tampered(_UNKNOWN)
     return raw[:_HEAD], raw[_HEAD:]

@@ -18,11 +18,13 @@ from strongroom.client.format.encoding import (
     checked_name,
     from_url,
     generation_bytes,
+    has_prefix,
     items,
     label,
     read_generation,
     text,
     to_url,
+    without_prefix,
 )
 from strongroom.client.format.keys import CollectionKeys, VaultKey, VaultKeys, derive
 from strongroom.client.format.primitives import KEY, TAG
@@ -35,14 +37,14 @@ _COLLECTION: Final = "collection-name"
 
 
 def is_sealed(name: str) -> bool:
-    """Whether a name on the wire is a sealed one."""
-    return name.startswith(PREFIX)
+    """Whether a name on the wire is a sealed one, of this format or of another."""
+    return has_prefix(name)
 
 
 def plain(name: str, field: str = "name") -> str:
     """A name to be used as it is: it must not look like a sealed one."""
     if is_sealed(checked_name(name, field)):
-        raise Invalid({field: f"must not begin with {PREFIX}"})
+        raise Invalid({field: f"must not begin with {PREFIX}, nor with another number in its place"})
     return name
 
 
@@ -126,7 +128,7 @@ def _seal(keys: VaultKey, purpose: str, name: str) -> str:
 
 
 def _open(vault: VaultKeys, purpose: str, sealed: str) -> str:
-    raw = from_url(sealed.removeprefix(PREFIX)) if is_sealed(sealed) else b""
+    raw = from_url(without_prefix(sealed))
     if len(raw) < 4 + KEY + _STEP + TAG:
         raise Tampered
     keys = vault.of(read_generation(raw[:4]))

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from strongroom.client.format import primitives, public_box
 from strongroom.client.format.derive import Descriptor, PasswordKeys, normal_email
-from strongroom.client.format.encoding import WHITE, checked_text, items, label, text
+from strongroom.client.format.encoding import WHITE, check_format, checked_text, items, label, text
 from strongroom.client.format.keys import derive
 from strongroom.client.format.public_box import KeyPair
 from strongroom.errors import Invalid
@@ -27,6 +27,7 @@ _SIGNS: Final = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _LENGTH: Final = 36
 _CHECK: Final = 20  # bits
 _PREFIX: Final = "SR2"
+_DIGITS: Final = frozenset("123456789")
 _READ: Final = {sign: value for value, sign in enumerate(_SIGNS)} | {"O": 0, "I": 1, "L": 1}
 # White space and hyphens do not count, and no more does the case of ASCII letters. Others are not made into these.
 _IGNORED: Final = str.maketrans(ascii_lowercase, ascii_uppercase, WHITE + "-")
@@ -46,6 +47,8 @@ class RecoveryKey(Struct, frozen=True):
     def read(cls, printed: str) -> RecoveryKey:
         """From what a person typed: case, spaces and hyphens do not count, and O, I, L are read as 0, 1, 1."""
         signs = primitives.SecretText(checked_text(printed, "recovery_key").translate(_IGNORED))
+        if signs[:2] == _PREFIX[:2] and signs[2:3] in _DIGITS:
+            check_format(int(signs[2]))
         body = primitives.SecretText(signs.removeprefix(_PREFIX))
         if len(body) != _LENGTH or body == signs or not all(sign in _READ for sign in body):
             raise Invalid({"recovery_key": _fault(printed, signs)})

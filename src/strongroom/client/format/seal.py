@@ -27,6 +27,7 @@ from strongroom.client.format.encoding import (
     NO_PARENT,
     PARENT,
     PREFIX,
+    check_format,
     checked_name,
     checked_uid,
     checked_version,
@@ -43,6 +44,7 @@ from strongroom.client.format.encoding import (
     text,
     to_base64,
     to_url,
+    without_prefix,
 )
 from strongroom.client.format.keys import CollectionKey, CollectionKeys, VaultKey, VaultKeys
 from strongroom.client.format.padding import Content
@@ -128,9 +130,10 @@ class Opened(Struct, frozen=True, kw_only=True):
 
 def read_proof(hmac: str | None) -> Proof:
     """The parts of an `hmac`; refused where it is in no spelling of this format."""
-    if hmac is None or len(hmac) != _PROOF_TEXT or not hmac.startswith(PREFIX):
+    spelled = without_prefix(hmac or "", _STRANGE)  # a later format may have longer ones
+    if len(spelled) != _PROOF_TEXT - len(PREFIX):
         raise Tampered(_STRANGE)
-    generation, parent, mac = _READ_PROOF(from_url(hmac[len(PREFIX) :]))
+    generation, parent, mac = _READ_PROOF(from_url(spelled))
     if generation == 0:
         raise Tampered
     return Proof(generation, parent, mac)
@@ -308,7 +311,8 @@ def _verified(keys: CollectionKeys, row: Document) -> tuple[Verified, Collection
 @lru_cache(maxsize=64)
 def _head(start: str) -> tuple[int, int]:
     """Kind and generation, by the first characters of `data`."""
-    head = from_base64(start) if len(start) == _HEAD_TEXT else b""
+    head = from_base64(start) if len(start) == _HEAD_TEXT else b"\0"
+    check_format(head[0], _STRANGE)
     kind = _KIND.get(head[:2])
     if kind is None:
         raise Tampered(_STRANGE)
@@ -373,6 +377,7 @@ def seal_blob_content(
 def blob_parent(data: str) -> bytes:
     """The parent that a blob names."""
     raw = from_base64(data)
+    check_format(raw[0] if raw else 0, _STRANGE)
     if raw[:2] != _HEAD[BLOB] or len(raw) < _HEAD_BYTES + PARENT:
         raise Tampered(_STRANGE)
     return raw[_HEAD_BYTES : _HEAD_BYTES + PARENT]

@@ -11,15 +11,15 @@ Texts are preceded by their length in two bytes.
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 from typing import Final
 
 from msgspec import Struct
 
-from strongroom.client.errors import Tampered
+from strongroom.client.errors import Tampered, Unsupported
 from strongroom.client.format import primitives
 from strongroom.client.format.encoding import (
     FORMAT,
+    check_format,
     checked_name,
     checked_uid,
     from_url,
@@ -32,7 +32,7 @@ from strongroom.client.format.encoding import (
 )
 from strongroom.client.format.keys import ACCOUNT, CollectionKey, CollectionKeys, VaultKeys
 from strongroom.client.format.primitives import KEY
-from strongroom.errors import Invalid
+from strongroom.errors import Invalid, Refusal
 
 PREFIX: Final = "srv_"
 VAULT: Final = 1
@@ -81,17 +81,23 @@ class Token(Struct, frozen=True, kw_only=True):
 
 def read(spelled: str) -> Token:
     """A token from its text; a typo is noticed."""
-    with suppress(Tampered, UnicodeDecodeError, IndexError):
+    fault: Refusal = Invalid(_BAD)
+    try:
         return _read(spelled)
-    raise Invalid(_BAD)  # not in a handler: the error would lead to frames that hold the token
+    except (Tampered, UnicodeDecodeError, IndexError):
+        pass
+    except Unsupported as refused:
+        fault = Unsupported(str(refused))
+    raise fault  # not in a handler: the error would lead to frames that hold the token
 
 
 def _read(spelled: str) -> Token:
     if not spelled.startswith(PREFIX) or len(spelled) > _MOST:
         raise Tampered
     raw = primitives.SecretBytes(from_url(spelled.removeprefix(PREFIX)))
+    check_format(raw[0])  # before the checksum, which each format makes in its own way
     body, check = raw[:-_CHECK], raw[-_CHECK:]
-    if _check(body) != check or body[0] != FORMAT or body[1] not in {VAULT, COLLECTION, PLAIN_VAULT}:
+    if _check(body) != check or body[1] not in {VAULT, COLLECTION, PLAIN_VAULT}:
         raise Tampered
     reader = _Reader(body)
     reader.take(2)

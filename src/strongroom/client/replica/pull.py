@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from strongroom.client.errors import Locked, RolledBack, Tampered
+from strongroom.client.errors import Locked, RolledBack, Tampered, Unsupported
 from strongroom.client.net import effects
 from strongroom.client.operations import documents, listing
 from strongroom.client.replica import blobs, incoming
@@ -54,7 +54,7 @@ class Pull:
         was = self._file.vaults.get(scope.vault)
         try:
             yield from self._pull_changes(scope, row, was)
-        except (Tampered, RolledBack, Locked):
+        except (Tampered, RolledBack, Locked, Unsupported):
             self._reset_vault(scope.vault, was)
             raise
 
