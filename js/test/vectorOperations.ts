@@ -425,16 +425,21 @@ const spelled = (value: unknown): string =>
     isObject(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1))) : inner,
   );
 
+/** What an operation gives, or the code of its refusal; of any other error, its text. */
+export async function outcomeOf(does: string, given: Given): Promise<{ gives: unknown } | { error: string }> {
+  try {
+    return { gives: await OPERATIONS[does]?.(given) };
+  } catch (fault) {
+    return { error: fault instanceof Refusal ? fault.code : `${fault instanceof Error ? fault.stack : String(fault)}` };
+  }
+}
+
 /** What differs from what the vectors say: nothing, where all is well. */
 export async function differences(cases: readonly Case[]): Promise<string[]> {
   const found: string[] = [];
   for (const { name, does, given, gives, error } of cases) {
-    let outcome: string;
-    try {
-      outcome = spelled(await OPERATIONS[does]?.(given));
-    } catch (fault) {
-      outcome = fault instanceof Refusal ? fault.code : `${fault instanceof Error ? fault.stack : String(fault)}`;
-    }
+    const made = await outcomeOf(does, given);
+    const outcome = "gives" in made ? spelled(made.gives) : made.error;
     const expected = error ?? spelled(gives);
     if (outcome !== expected) found.push(`${does}: ${name}: ${outcome.slice(0, 300)}, not ${expected.slice(0, 300)}`);
   }

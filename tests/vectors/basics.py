@@ -134,8 +134,9 @@ def derivation() -> Book:
     for name, change in changes.items():
         book.bad(f"a descriptor with {name}", "read-descriptor", {"descriptor": spelled | change})
     for number in (1, 3, 4, 2**40):
-        for name, change in {"": {}, ", and other members": {"kdf": 7, "salt": None, "memory": 8}}.items():
-            other = {"descriptor": spelled | change | {"format": number}}
+        members: dict[str, Given] = {"": {}, ", and other members": {"kdf": 7, "salt": None, "memory": 8}}
+        for name, members_ in members.items():
+            other = {"descriptor": spelled | members_ | {"format": number}}
             book.bad(f"a descriptor of format {number}{name}", "read-descriptor", other, "unsupported")
     book.bad("a descriptor of format 3 alone", "read-descriptor", {"descriptor": {"format": 3}}, "unsupported")
     whole = as_text.replace("65536", "65536.0").replace('"format": 2', '"format": 2e0')
@@ -421,11 +422,11 @@ def _bad_names(book: Book, here: Given, inside: Given, old: str) -> None:
     }.items():
         book.bad(f"a sealed name {name}", "open-name", {**here, "sealed": text})
     for number in (1, 3, 10, 9999):
-        other = f"sr{number}." + sealed.removeprefix("sr2.")
-        book.bad(f"a sealed name of format {number}", "open-name", {**here, "sealed": other}, "unsupported")
-    for other in ("sr0.", "sr02.", "sr10000.", "sr.", "sr-1.", "sr3", "sr\u0663."):
-        text = other + sealed.removeprefix("sr2.")
-        book.bad(f"a sealed name that begins with {other!r}", "open-name", {**here, "sealed": text})
+        text = f"sr{number}." + sealed.removeprefix("sr2.")
+        book.bad(f"a sealed name of format {number}", "open-name", {**here, "sealed": text}, "unsupported")
+    for prefix in ("sr0.", "sr02.", "sr10000.", "sr.", "sr-1.", "sr3", "sr\u0663."):
+        text = prefix + sealed.removeprefix("sr2.")
+        book.bad(f"a sealed name that begins with {prefix!r}", "open-name", {**here, "sealed": text})
     good = b"\x08personal".ljust(32, b"\0")
     for name, digest, padded in [
         ("under a digest of nothing", bytes(32), good),

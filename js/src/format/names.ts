@@ -20,6 +20,7 @@ import {
   number,
   PREFIX,
   readGeneration,
+  TAG,
   text,
   toUrl,
   withoutPrefix,
@@ -85,6 +86,7 @@ export async function sealName(keys: VaultKeys, key: VaultKey, of: NameOf, name:
 /** A name as people see it. */
 export async function openName(keys: VaultKeys, of: NameOf, sealed: string): Promise<string> {
   const raw = fromUrl(withoutPrefix(sealed));
+  must(raw.length >= 4 + KEY + STEP + TAG);
   const { names } = keyOf(keys, readGeneration(raw.subarray(0, 4)));
   const [where, digest] = [place(keys, of), raw.slice(4, 4 + KEY)];
   const cipher = await primitives().hkdf(names, digest, items("name-box"), KEY);
