@@ -19,8 +19,6 @@ import { checkedType, Collection, Vault } from "./vaults.js";
 import { passwords, rare, saved } from "./lazyImports.js";
 
 const move = () => import("./operations/accountMove.js");
-/** Where a browser keeps a session, unless told otherwise. */
-const PLACE = "strongroom";
 
 /** How a client reaches its server, and how it behaves. */
 export interface ClientOptions extends ConnectionOptions, RetryOptions {
@@ -72,39 +70,42 @@ export class Client {
   /**
    * A client that continues a session which `saveSession` has saved, without the password.
    *
-   * No request is sent. Where there is no such session, that is a Locked; where it has ended, the first request raises
-   * InvalidRefreshToken. With `email`, the session of another account is refused.
+   * In a browser the server is asked for its share of the key: without the server that is an Unreachable, and what is
+   * saved stays; where the session has ended, an InvalidRefreshToken; where there is none, or its share is deleted, a
+   * Locked. A file without a share sends no request: the first one raises InvalidRefreshToken. With `email`, the session
+   * of another account is refused.
    */
   static async resume(
-    place: string | SessionPlace = PLACE,
+    place?: string | SessionPlace,
     options: ClientOptions & { email?: string } = {},
   ): Promise<Client> {
-    const { savedSessions, sessionDatabase } = await saved();
-    const { url, use } = await savedSessions.open(
-      typeof place === "string" ? sessionDatabase(place) : place,
-      options.email,
-    );
+    const { url, use } = await (await saved()).open(place);
     const client = new Client(url, options);
-    await use(client.#core);
+    await use(client.#core, options.email);
     return client;
   }
 
   /**
    * Save the session, so that `resume` continues it without the password.
    *
-   * A browser keeps it in IndexedDB under this name, for all tabs of the origin: the keys as such that no script can
-   * extract, the rest sealed with one of them. `sessionFile` of "@strongroom/client/node" keeps it in a file. `logout`
-   * deletes it.
+   * A browser keeps it in IndexedDB under this name, for all tabs of the origin. What is there opens only with a share
+   * that the server keeps while the session is open, and deletes an hour after it was used last. `sessionFile` of
+   * "@strongroom/client/node" keeps it in a file. `logout` deletes it.
    */
-  async saveSession(place: string | SessionPlace = PLACE): Promise<void> {
-    const { savedSessions, sessionDatabase } = await saved();
-    await savedSessions.save(this.#core, typeof place === "string" ? sessionDatabase(place) : place);
+  async saveSession(place?: string | SessionPlace): Promise<void> {
+    await (await saved()).save(this.#core, place);
   }
 
-  /** Delete a session that was saved from this device, at once. It stays open on the server: `logout` ends it. */
-  static async forget(place: string | SessionPlace = PLACE): Promise<void> {
-    const found = typeof place === "string" ? (await saved()).sessionDatabase(place) : place;
-    await found.delete(); // waits for nobody: another tab may wait for the server, and writes only over what is there
+  /**
+   * Delete a session that was saved from this device, at once. It stays open on the server.
+   *
+   * What is returned ends it there, as soon as the server can be reached; false if that is refused or given up.
+   */
+  static async forget(
+    place?: string | SessionPlace,
+    options?: ConnectionOptions,
+  ): Promise<(signal?: AbortSignal) => Promise<boolean>> {
+    return (await saved()).forget(place, options);
   }
 
   /** Forget every key and token. The session stays open on the server, and saved if it was saved. */
@@ -158,6 +159,18 @@ export class Client {
   /** End this session, or all of the account, and forget every key. */
   async logout({ everywhere = false }: { everywhere?: boolean } = {}): Promise<void> {
     return login.logout(this.#core, everywhere);
+  }
+
+  /**
+   * Forget every key at once, and what is saved; end this session on the server as soon as that can be reached.
+   *
+   * False if the server refuses, or if `signal` ends that before.
+   */
+  async leave(signal?: AbortSignal): Promise<boolean> {
+    const { session } = this.#core;
+    const left = [session.pair, session.saved] as const;
+    this.#core.lock();
+    return (await saved()).end(session.connection, ...left, signal);
   }
 
   /**

@@ -98,7 +98,9 @@ def test_a_day_without_the_server(lone: Server, make_pages: MakePages) -> None:
         choose(page, "edited")  # so that everything that is needed is stored
         page.evaluate("navigator.serviceWorker.ready.then(() => true)")
         stop(lone)
-        page.reload()
+        page.reload()  # the server's share of the key is missing
+        expect(page.get_by_text("Your password unlocks what is on this device.")).to_be_visible()
+        unlock(page)
         expect(page.get_by_text("The server cannot be reached. You can go on")).to_be_visible()
         lock(page)
         unlock(page)

@@ -149,7 +149,7 @@ def test_nothing_is_saved_after_a_lock(pages: Pages, server: Server, how: str) -
     until_waited_for(holder, SESSION)
     other.bring_to_front()
     if how == "log in":
-        button(other, "Log out and remove everything from this browser").click()
+        button(other, "Log out").click()
         button(other.get_by_role("dialog"), "Log out").click()
         expect(heading(other, "Log in")).to_be_visible()
     else:

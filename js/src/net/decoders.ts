@@ -87,8 +87,13 @@ export type User = Of<ReturnType<typeof user>>;
 
 // A token that no header can carry is refused.
 const bearer = /* @__PURE__ */ matching(/^[!-~]{1,16384}$/);
+const asItIs = (value: unknown): unknown => value;
+/** The tokens that replace expired ones. Who uses the key share checks it. */
+export const tokens = /* @__PURE__ */ json(() => object({ accessToken: bearer, refreshToken: text, keyShare: asItIs }));
 /** The tokens that replace expired ones. */
-export const tokens = /* @__PURE__ */ json(() => object({ accessToken: bearer, refreshToken: text }));
+export type Renewed = Of<typeof tokens>;
+/** The session that keeps a key share. */
+export const keyShare = /* @__PURE__ */ json(() => object({ sessionId: text }));
 /** A new session. */
 export const signedIn = /* @__PURE__ */ json(() => object({ accessToken: bearer, refreshToken: text, user: user() }));
 /** A new session. */

@@ -2,7 +2,7 @@
 
 import { InvalidRefreshToken, Later, Locked, type Refusal, RequestTimeout, Unauthorized } from "../errors.js";
 import { type Call, sizeOf } from "./call.js";
-import type { SignedIn } from "./decoders.js";
+import type { Renewed, SignedIn } from "./decoders.js";
 import { refusal, wrongServer } from "./errorsFromStatus.js";
 import * as http from "./http.js";
 import { Locks } from "./locks.js";
@@ -26,11 +26,13 @@ export type TokenPair = [access: string, refresh: string];
 /** Tokens that are saved on this device, perhaps for several tabs or programs. */
 export interface SavedTokens {
   /** New tokens: those that another tab has saved, else those of the request. */
-  exchange(refresh: string, request: () => Promise<TokenPair>): Promise<TokenPair>;
+  exchange(refresh: string, request: () => Promise<Renewed>): Promise<Omit<Renewed, "keyShare">>;
   /** Save what has changed besides the tokens. */
   update(): Promise<void>;
   /** Delete what is saved. */
   delete(): Promise<void>;
+  /** Save it again: the server has deleted the share of its key. */
+  renew(): Promise<void>;
 }
 
 /** Carries a refusal to the caller; `inDoubt`: an earlier attempt of the same request may have succeeded. */
@@ -81,8 +83,14 @@ export class Session {
   /** The access and the refresh token of the session. */
   async tokens(): Promise<TokenPair> {
     await this.#bearer();
-    if (this.#access === undefined || this.#refresh === undefined) throw new Locked();
-    return [this.#access, this.#refresh];
+    const { pair } = this;
+    if (!pair) throw new Locked();
+    return pair;
+  }
+
+  /** The same, if there are any. */
+  get pair(): TokenPair | undefined {
+    return this.#refresh ? [this.#access ?? "", this.#refresh] : undefined; // both are there, or neither
   }
 
   /** Use an API key. */
@@ -169,12 +177,12 @@ export class Session {
       if (this.#access !== bearer) return;
       const refresh = this.#refresh;
       if (!refresh) throw new Unauthorized();
-      const request = (): Promise<TokenPair> => this.#requestTokens(refresh);
+      const request = (): Promise<Renewed> => this.send(refreshCall(refresh));
       try {
-        const [access, next] = await (this.saved ? this.saved.exchange(refresh, request) : request());
+        const { accessToken, refreshToken } = await (this.saved ? this.saved.exchange(refresh, request) : request());
         if (this.#access !== bearer) return; // somebody has logged out or in meanwhile
-        this.#access = access;
-        this.#refresh = next;
+        this.#access = accessToken;
+        this.#refresh = refreshToken;
       } catch (error) {
         if (error instanceof InvalidRefreshToken && this.#access === bearer) {
           this.#access = this.#refresh = undefined;
@@ -182,12 +190,6 @@ export class Session {
         throw error;
       }
     });
-  }
-
-  async #requestTokens(refresh: string): Promise<TokenPair> {
-    const call = refreshCall(refresh);
-    const { accessToken, refreshToken } = await this.send(call);
-    return [accessToken, refreshToken];
   }
 
   /** Send a request with retries, as far as that is safe; its response, or why there is none. */

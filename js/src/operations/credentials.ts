@@ -66,6 +66,7 @@ async function rewrapNow(core: Core, secret: string, prepare: Prepare, source: F
   if (!isDone && stored.keyring !== made.sealed) throw new InvalidCredentials(); // wrong each time that it was sent
   requireStored(stored, made.sealed, made.ring.version);
   await use(core, email, made.ring, made.sealed, made.descriptor);
+  await core.session.saved?.renew(); // the server has deleted the shares of all sessions with the password
 }
 
 const isAlreadyDone = (refusal: Error): boolean =>

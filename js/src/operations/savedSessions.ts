@@ -3,32 +3,42 @@
 // A refresh token stays valid until its successor is used. So a new one is saved before it is used: a page that is closed
 // at any moment leaves a token that is valid. Tabs that share a session take turns: each reads what is saved before it
 // refreshes, and takes the tokens that another has put there.
+//
+// Where a place needs the server, what is saved opens with two things alone: the key in the record, and the share that
+// the server keeps with the session, gives to a refresh and deletes when the session ends. Only the tokens open without it.
 import { Invalid, InvalidRefreshToken, Locked, Refusal } from "../errors.js";
 import { openBox, sealBox } from "../format/box.js";
 import { readJson } from "../format/strictJson.js";
 import { normalEmail, readDescriptor, spellDescriptor, type SpelledDescriptor } from "../format/descriptor.js";
-import { type Bytes, equal, fromBase64, items, KEY, text, toBase64, toUrl } from "../format/encoding.js";
-import { Keyring, readHead } from "../format/keyring.js";
+import { type Bytes, fromBase64, items, KEY, NONE, text, toBase64, toUrl } from "../format/encoding.js";
+import { Keyring } from "../format/keyring.js";
+import { derive } from "../format/keys.js";
 import { type Key, primitives } from "../format/primitives.js";
 import { Secret } from "../format/secret.js";
-import type { SavedTokens, TokenPair } from "../net/session.js";
+import { connect, type ConnectionOptions } from "../net/http.js";
+import { putKeyShare, refresh as refreshCall } from "../net/requests/accounts.js";
+import type { Renewed } from "../net/decoders.js";
+import { type SavedTokens, Session } from "../net/session.js";
 import type { Core } from "./core.js";
 import { type Memory, merged } from "./device.js";
+import { endTokens } from "./ending.js";
 import { unlocked } from "./keyrings.js";
 
 const GONE =
   "The saved session is gone: another tab or program has logged out or in again, or it was deleted; log in again.";
-const DAMAGED = "is damaged, or was changed; log in again, and save the session anew";
+const DAMAGED = "is damaged, or was changed; log in and save the session again";
 const OTHERS = "holds the session of another account; log that one out, or use another place";
+const NONE_HERE = "There is no saved session here; log in.";
+const NO_SHARE = "The server has no share of the saved session's key: it was locked, or not used for too long; log in.";
 
-/** What a place keeps of a session. The keys cannot be extracted where the place can keep such. */
+/** What a place keeps of a session. The key cannot be extracted where the place can keep such. */
 export interface SessionRecord {
   readonly id: string;
-  /** Seals the contents. */
+  /** Seals the tokens, and the contents together with the server's share. */
   readonly sealing: Key;
-  /** The account key. */
-  readonly account: Key;
-  /** The tokens, the keyring and what was seen: a box. */
+  /** The tokens: a box. */
+  readonly tokens: Bytes;
+  /** The account key, the keyring and what was seen: a box. */
   readonly sealed: Bytes;
 }
 
@@ -42,174 +52,278 @@ export interface SessionPlace {
   delete(): Promise<void>;
   /** Run a task while no other tab or program uses the place. */
   alone<T>(task: () => Promise<T>): Promise<T>;
-  /** Whether the place can keep a CryptoKey; otherwise keys are kept as their bytes, in base64. */
+  /** Whether the place can keep a CryptoKey; otherwise the key is kept as its bytes, in base64. */
   readonly keepsKeys: boolean;
+  /** Whether what is saved opens only with a share that the server keeps. */
+  readonly needsServer: boolean;
+}
+
+interface Tokens {
+  readonly url: string;
+  /** The session's id on the server; empty where the server keeps no share. */
+  readonly session: string;
+  /** The account's id. */
+  readonly account: string;
+  readonly access: string;
+  readonly refresh: string;
 }
 
 interface Contents {
-  readonly url: string;
   readonly email: string;
-  readonly access: string;
-  readonly refresh: string;
+  /** The account key. */
+  readonly key: string;
   readonly keyring: string;
   readonly descriptor: SpelledDescriptor;
   readonly memory: Memory;
 }
 
-/** A key as a place keeps it. */
-const keep = async ({ keepsKeys }: SessionPlace, secret: Secret): Promise<Key> =>
-  keepsKeys ? secret.key() : { bytes: toBase64(secret.reveal()) };
-
-/** A key that a place has kept. */
-const kept = ({ keepsKeys }: SessionPlace, key: Key): Secret =>
-  keepsKeys ? new Secret(key) : new Secret(fromBase64("bytes" in key ? key.bytes : null));
-
-const associated = (id: string): Bytes => items("session-file", id);
-
-/** The session of a client that is saved. */
-class SavedSession implements SavedTokens {
-  readonly #core: Core;
-  readonly #place: SessionPlace;
-  readonly #record: SessionRecord;
-  #memory: string; // as this client has read or written it last
-
-  constructor(core: Core, place: SessionPlace, record: SessionRecord, memory: Memory) {
-    this.#core = core;
-    this.#place = place;
-    this.#record = record;
-    this.#memory = JSON.stringify(memory);
-  }
-
-  exchange(refresh: string, request: () => Promise<TokenPair>): Promise<TokenPair> {
-    return this.#place.alone(async () => {
-      const saved = await this.#read();
-      if (!saved) throw new InvalidRefreshToken(GONE);
-      if (saved.contents.refresh !== refresh) return [saved.contents.access, saved.contents.refresh];
-      const tokens = await request();
-      await this.#write(saved, contentsOf(this.#core, this.#core.session.connection.url, ...tokens));
-      return tokens;
-    });
-  }
-
-  async update(): Promise<void> {
-    await this.#place.alone(async () => {
-      const saved = await this.#read();
-      if (!saved || !this.#core.ring) return;
-      const { url, access, refresh } = saved.contents;
-      await this.#write(saved, contentsOf(this.#core, url, access, refresh));
-    });
-  }
-
-  async delete(): Promise<void> {
-    await this.#place.alone(async () => {
-      if ((await this.#place.read())?.id === this.#record.id) await this.#place.delete();
-    });
-  }
-
-  /** What is saved now; undefined if it is gone, or is by now that of another login. */
-  async #read(): Promise<Saved | undefined> {
-    const record = await this.#place.read();
-    return record?.id === this.#record.id ? { record, contents: await opened(this.#place, record) } : undefined;
-  }
-
-  /** Write what is here, and the newer of what another tab has written meanwhile. */
-  async #write(saved: Saved, mine: Contents): Promise<void> {
-    const isOwn = JSON.stringify(saved.contents.memory) === this.#memory;
-    const theirs = saved.contents.memory.account.version > mine.memory.account.version;
-    const { keyring, descriptor } = theirs ? saved.contents : mine;
-    const account = theirs ? saved.record.account : await heldKey(this.#core, this.#place);
-    const memory = isOwn ? mine.memory : merged(saved.contents.memory, mine.memory);
-    const contents = { ...mine, keyring, descriptor, memory };
-    await this.#place.write(await sealedRecord(this.#place, { ...saved.record, account }, contents), this.#record.id);
-    if (isOwn) this.#memory = JSON.stringify(mine.memory);
-  }
-}
-
 interface Saved {
   readonly record: SessionRecord;
+  readonly tokens: Tokens;
   readonly contents: Contents;
 }
 
-const heldKey = (core: Core, place: SessionPlace): Promise<Key> => keep(place, core.keyring().reveal().key);
+/** The key of a new record, as the place keeps it. */
+const newKey = async ({ keepsKeys }: SessionPlace): Promise<Key> => {
+  const secret = new Secret(primitives().random(KEY));
+  return keepsKeys ? secret.key() : { bytes: toBase64(secret.reveal()) };
+};
 
-function contentsOf(core: Core, url: string, access: string, refresh: string): Contents {
-  const { email, ring, sealed, descriptor } = unlocked(core);
-  const memory = core.device.memory(email, new Set(ring.vaults.map(({ uid }) => uid)));
-  return { url, email, access, refresh, keyring: sealed, descriptor: spellDescriptor(descriptor), memory };
-}
+/** The key of a record, as one that others are derived from. */
+const keyOf = async ({ keepsKeys }: SessionPlace, key: Key): Promise<Key> =>
+  keepsKeys ? key : new Secret(fromBase64("bytes" in key ? key.bytes : null)).key();
 
-async function sealedRecord(
-  place: SessionPlace,
-  { id, sealing, account }: Omit<SessionRecord, "sealed">,
-  contents: Contents,
-): Promise<SessionRecord> {
-  const plain = text(JSON.stringify(contents));
-  const key = await kept(place, sealing).key();
-  return { id, sealing, account, sealed: await sealBox(key, primitives().random(KEY), plain, associated(id)) };
-}
+/** The key of the contents: it follows from the record's and from the server's share. */
+const contentsKey = async (place: SessionPlace, { sealing }: Pick<SessionRecord, "sealing">, share: Bytes) =>
+  primitives().key("HKDF", await derive(await keyOf(place, sealing), "session-contents", share));
 
-async function opened(place: SessionPlace, { id, sealing, sealed }: SessionRecord): Promise<Contents> {
+const seal = async (key: Key, purpose: string, id: string, contents: object): Promise<Bytes> =>
+  sealBox(key, primitives().random(KEY), text(JSON.stringify(contents)), items(purpose, id));
+
+/** What a key has sealed; this client has written it. */
+async function opened(key: Promise<Key>, purpose: string, id: string, sealed: Bytes): Promise<unknown> {
   try {
-    // What this key has sealed, this client has written.
-    return readJson(await openBox(await kept(place, sealing).key(), sealed, associated(id))) as Contents;
+    return readJson(await openBox(await key, sealed, items(purpose, id)));
   } catch (fault) {
     if (!(fault instanceof Refusal)) throw fault;
   }
   throw new Invalid({ session: DAMAGED });
 }
 
+const sealTokens = async (
+  place: SessionPlace,
+  { id, sealing }: Pick<SessionRecord, "id" | "sealing">,
+  tokens: Tokens,
+) => seal(await keyOf(place, sealing), "session-tokens", id, tokens);
+
+const tokensOf = async (place: SessionPlace, { id, sealing, tokens }: SessionRecord): Promise<Tokens> =>
+  (await opened(keyOf(place, sealing), "session-tokens", id, tokens)) as Tokens;
+
+const contentsOf = async (key: Key, { id, sealed }: SessionRecord): Promise<Contents> =>
+  (await opened(Promise.resolve(key), "session-contents", id, sealed)) as Contents;
+
+/** What is to be saved of a client. `held` is its account key, where that is one that cannot be extracted. */
+function contentsNow(core: Core, held: string): Contents {
+  const { email, ring, sealed, descriptor } = unlocked(core);
+  const memory = core.device.memory(email, new Set(ring.vaults.map(({ uid }) => uid)));
+  const key = ring.isHeld ? held : toBase64(ring.reveal().key.reveal());
+  return { email, key, keyring: sealed, descriptor: spellDescriptor(descriptor), memory };
+}
+
+/** The session of a client that is saved. */
+class SavedSession implements SavedTokens {
+  readonly #core: Core;
+  readonly #place: SessionPlace;
+  readonly #id: string;
+  readonly #share: Bytes;
+  readonly #key: Key; // of the contents
+  readonly #held: string; // the account key, where the client was given one that cannot be extracted
+  #memory: string; // as this client has read or written it last
+
+  constructor(core: Core, place: SessionPlace, id: string, share: Bytes, key: Key, held: string, memory: Memory) {
+    this.#core = core;
+    this.#place = place;
+    this.#id = id;
+    this.#share = share;
+    this.#key = key;
+    this.#held = held;
+    this.#memory = JSON.stringify(memory);
+  }
+
+  exchange(refresh: string, request: () => Promise<Renewed>): Promise<Omit<Renewed, "keyShare">> {
+    return this.#place.alone(async () => {
+      const saved = await this.read();
+      if (!saved) throw new InvalidRefreshToken(GONE);
+      const { access: accessToken, refresh: refreshToken } = saved.tokens;
+      if (refreshToken !== refresh) return { accessToken, refreshToken };
+      const found = await request();
+      await this.#write(saved, { ...saved.tokens, access: found.accessToken, refresh: found.refreshToken });
+      // The share has expired while this device was asleep or offline; without it, the next start asks for the password.
+      if (this.#place.needsServer && !found.keyShare) await this.#shareAgain(found).catch(() => undefined);
+      return found;
+    });
+  }
+
+  async update(): Promise<void> {
+    await this.#place.alone(async () => {
+      const saved = await this.read();
+      if (saved && this.#core.ring) await this.#write(saved, saved.tokens);
+    });
+  }
+
+  async delete(): Promise<void> {
+    await this.#place.alone(async () => {
+      if ((await this.#place.read())?.id === this.#id) await this.#place.delete();
+    });
+  }
+
+  renew(): Promise<void> {
+    return save(this.#core, this.#place);
+  }
+
+  /** The account key, where the client has one that cannot be extracted. */
+  held(): string {
+    return this.#held;
+  }
+
+  /** What is saved now; undefined if it is gone, or is by now that of another login. */
+  async read(): Promise<Saved | undefined> {
+    const record = await this.#place.read();
+    if (record?.id !== this.#id) return undefined;
+    return { record, tokens: await tokensOf(this.#place, record), contents: await contentsOf(this.#key, record) };
+  }
+
+  async #shareAgain({ accessToken, refreshToken }: Renewed): Promise<void> {
+    const session = new Session(this.#core.session.connection);
+    session.useTokens(accessToken, refreshToken);
+    await session.send(putKeyShare(toBase64(this.#share)));
+  }
+
+  /** Write what is here, and the newer of what another tab has written meanwhile. */
+  async #write({ record, contents: before }: Saved, tokens: Tokens): Promise<void> {
+    const mine = contentsNow(this.#core, this.#held);
+    const isOwn = JSON.stringify(before.memory) === this.#memory;
+    const theirs = before.memory.account.version > mine.memory.account.version;
+    const { key, keyring, descriptor } = theirs ? before : mine;
+    const memory = isOwn ? mine.memory : merged(before.memory, mine.memory);
+    const contents = { ...mine, key, keyring, descriptor, memory };
+    const next = {
+      ...record,
+      tokens: await sealTokens(this.#place, record, tokens),
+      sealed: await seal(this.#key, "session-contents", record.id, contents),
+    };
+    await this.#place.write(next, this.#id);
+    if (isOwn) this.#memory = JSON.stringify(mine.memory);
+  }
+}
+
 /** Save the session, and keep it in step from now on. */
 export async function save(core: Core, place: SessionPlace): Promise<void> {
   if (core.token) throw new Locked("A token is no session: keep the token itself, as a secret.");
-  core.keyring();
+  const account = toUrl(core.keyring().account);
+  const { url } = core.session.connection;
+  const { saved } = core.session;
+  const [known, held] = saved instanceof SavedSession ? [await saved.read(), saved.held()] : [undefined, ""];
+  const share = place.needsServer ? primitives().random(KEY) : NONE;
+  const session = place.needsServer ? (await core.session.send(putKeyShare(toBase64(share)))).sessionId : "";
   const [access, refresh] = await core.session.tokens();
-  const mine = contentsOf(core, core.session.connection.url, access, refresh);
-  const fresh = {
-    id: toUrl(primitives().random(16)),
-    sealing: await keep(place, new Secret(primitives().random(KEY))),
-    account: await heldKey(core, place),
-  };
-  const record = await place.alone(async () => {
+  const fresh = { id: toUrl(primitives().random(16)), sealing: await newKey(place) };
+  const key = await contentsKey(place, fresh, share);
+  const mine = contentsNow(core, held);
+  await place.alone(async () => {
     const before = await place.read();
     let { memory } = mine;
     if (before) {
-      // What an earlier session of this account has seen there is not forgotten.
-      const contents = await opened(place, before);
-      if (!equal(readHead(contents.keyring).account, core.keyring().account)) throw new Invalid({ session: OTHERS });
-      memory = merged(contents.memory, memory);
+      const theirs = await tokensOf(place, before);
+      if (theirs.account !== account) throw new Invalid({ session: OTHERS });
+      if (place.needsServer && theirs.session !== session && theirs.url === url)
+        void endTokens(core.session.connection, [theirs.access, theirs.refresh]);
+      // What an earlier session of this account has seen there is not forgotten, where it can be opened.
+      const seen = place.needsServer
+        ? known
+        : { contents: await contentsOf(await contentsKey(place, before, NONE), before) };
+      if (seen) memory = merged(seen.contents.memory, memory);
     }
-    const made = await sealedRecord(place, fresh, { ...mine, memory });
-    await place.write(made);
-    return made;
+    const tokens = { url, session, account, access, refresh };
+    await place.write({
+      ...fresh,
+      tokens: await sealTokens(place, fresh, tokens),
+      sealed: await seal(key, "session-contents", fresh.id, { ...mine, memory }),
+    });
   });
-  core.session.saved = new SavedSession(core, place, record, mine.memory);
+  core.session.saved = new SavedSession(core, place, fresh.id, share, key, held, mine.memory);
 }
 
-/** A session that was saved, verified; `email` is the account that it must be of. */
+/** Delete a saved session from its place, at once; what ends it on the server. */
+export async function forget(
+  place: SessionPlace,
+  options?: ConnectionOptions,
+): Promise<(signal?: AbortSignal) => Promise<boolean>> {
+  const record = await place.read().catch(() => undefined);
+  await place.delete(); // waits for nobody: another tab may wait for the server, and writes only over what is there
+  return async (signal) => {
+    const tokens = record && (await tokensOf(place, record).catch(() => undefined));
+    if (!tokens) return false;
+    return endTokens(connect(tokens.url, options), [tokens.access, tokens.refresh], signal);
+  };
+}
+
+/** A saved session: the address of its server, and what continues it. */
 export async function open(
   place: SessionPlace,
-  email?: string,
-): Promise<{ url: string; use: (core: Core) => Promise<void> }> {
+): Promise<{ url: string; use: (core: Core, email?: string) => Promise<void> }> {
   const record = await place.read();
-  if (!record) throw new Locked("There is no saved session here; log in.");
-  const contents = await opened(place, record);
-  if (email !== undefined && normalEmail(email) !== contents.email) throw new Invalid({ session: OTHERS });
-  return { url: contents.url, use: (core) => use(core, place, record, contents) };
+  if (!record) throw new Locked(NONE_HERE);
+  const { url } = await tokensOf(place, record);
+  return { url, use: (core, email) => use(core, place, email) };
 }
 
-/** Go on with a saved session. The first request shows whether the server still has it. */
-async function use(core: Core, place: SessionPlace, record: SessionRecord, contents: Contents): Promise<void> {
+/** Continue a saved session, if it is of this account. */
+async function use(core: Core, place: SessionPlace, email?: string): Promise<void> {
   core.lock();
-  const { email, keyring: sealed, memory, access, refresh } = contents;
+  const [record, tokens, share] = await place.alone(() => (place.needsServer ? refreshed(core, place) : asItIs(place)));
+  const key = await contentsKey(place, record, share);
+  const contents = await contentsOf(key, record);
+  if (email !== undefined && normalEmail(email) !== contents.email) throw new Invalid({ session: OTHERS });
+  const { keyring: sealed, memory } = contents;
   try {
-    const ring = await Keyring.reopen(sealed, kept(place, record.account));
+    const bytes = fromBase64(contents.key);
+    const account = new Secret(place.keepsKeys ? await primitives().key("HKDF", bytes) : bytes);
+    const ring = await Keyring.reopen(sealed, account);
     const descriptor = readDescriptor(contents.descriptor);
-    core.device.remember(email, memory);
-    await core.device.recordAccount(email, ring, descriptor);
-    Object.assign(core, { email, ring, sealed, descriptor });
+    core.device.remember(contents.email, memory);
+    await core.device.recordAccount(contents.email, ring, descriptor);
+    Object.assign(core, { email: contents.email, ring, sealed, descriptor });
   } catch (fault) {
     throw fault instanceof Refusal ? new Invalid({ session: DAMAGED }) : fault;
   }
-  core.session.useTokens(access, refresh);
-  core.session.saved = new SavedSession(core, place, record, memory);
+  core.session.useTokens(tokens.access, tokens.refresh);
+  core.session.saved = new SavedSession(core, place, record.id, share, key, contents.key, memory);
+}
+
+async function asItIs(place: SessionPlace): Promise<[SessionRecord, Tokens, Bytes]> {
+  const record = await place.read();
+  if (!record) throw new Locked(NONE_HERE);
+  return [record, await tokensOf(place, record), NONE];
+}
+
+/** The record with tokens that are refreshed, and the server's share. One that the server does not open is deleted. */
+async function refreshed(core: Core, place: SessionPlace): Promise<[SessionRecord, Tokens, Bytes]> {
+  const [before, { access: _, refresh, ...rest }] = await asItIs(place);
+  let found: Renewed;
+  try {
+    found = await core.session.send(refreshCall(refresh));
+  } catch (fault) {
+    if (fault instanceof InvalidRefreshToken) await place.delete();
+    throw fault;
+  }
+  const tokens = { ...rest, access: found.accessToken, refresh: found.refreshToken };
+  if (found.keyShare === null || found.keyShare === undefined) {
+    await place.delete();
+    void endTokens(core.session.connection, [tokens.access, tokens.refresh]);
+    throw new Locked(NO_SHARE);
+  }
+  const record = { ...before, tokens: await sealTokens(place, before, tokens) };
+  await place.write(record, before.id);
+  return [record, tokens, fromBase64(found.keyShare)];
 }

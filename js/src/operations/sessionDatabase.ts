@@ -1,4 +1,5 @@
-// A saved session in IndexedDB: its keys are CryptoKeys that no script can extract, the rest is sealed with one of them.
+// A saved session in IndexedDB. Its key is a CryptoKey whose bytes the browser's files hold, also after it is deleted: what
+// matters is sealed with the server's share too.
 import { Invalid } from "../errors.js";
 import { acrossTabs } from "../net/locks.js";
 import type { SessionPlace, SessionRecord } from "./savedSessions.js";
@@ -15,8 +16,12 @@ const done = <T>(request: IDBRequest<T>): Promise<T> =>
 
 /** Run something on the store; what it writes is on disk when this returns. */
 async function within<T>(mode: IDBTransactionMode, task: (store: IDBObjectStore) => IDBRequest<T>): Promise<T> {
-  const opening = indexedDB.open(DATABASE, 1);
-  opening.onupgradeneeded = () => opening.result.createObjectStore(STORE);
+  const opening = indexedDB.open(DATABASE, 2);
+  opening.onupgradeneeded = () => {
+    const { result } = opening;
+    if (result.objectStoreNames.contains(STORE)) result.deleteObjectStore(STORE); // of an older format
+    result.createObjectStore(STORE);
+  };
   const database = await done(opening);
   try {
     const transaction = database.transaction(STORE, mode, { durability: "strict" });
@@ -35,6 +40,7 @@ async function within<T>(mode: IDBTransactionMode, task: (store: IDBObjectStore)
 /** A place in this browser's IndexedDB, by its name. Tabs of one origin share it. */
 export const sessionDatabase = (name: string): SessionPlace => ({
   keepsKeys: true,
+  needsServer: true,
   read: () => within<SessionRecord | undefined>("readonly", (store) => store.get(name)),
   write: async (record, over) =>
     void (await within("readwrite", (store): IDBRequest => {

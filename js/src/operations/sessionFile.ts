@@ -1,12 +1,12 @@
 // A saved session in a file of Node.js, which only its owner can read. Its key lies in it, so nothing but the file's
-// permissions protects it. A file that others can read or replace is refused.
+// permissions protects it, unless the server keeps a share. A file that others can read or replace is refused.
 import { constants } from "node:fs";
 import { type FileHandle, open, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, resolve } from "node:path";
 import { Invalid } from "../errors.js";
 import type { SessionPlace, SessionRecord } from "./savedSessions.js";
 
-const FORMAT = "strongroom JavaScript session 1";
+const FORMAT = "strongroom JavaScript session 2";
 const TURN = 60_000; // milliseconds to wait for another program that refreshes the session
 const PAUSE = 20;
 const isWindows = process.platform === "win32";
@@ -66,12 +66,14 @@ async function read(path: string): Promise<SessionRecord | undefined> {
   }
   const found = parsed(raw.toString("utf-8"));
   if (found?.format !== FORMAT) throw wrong("is not a session file, or was cut off; it was not changed", path);
-  const { id, sealing, account, sealed } = found;
-  if (typeof id !== "string" || typeof sealed !== "string" || !isObject(sealing) || !isObject(account))
+  const { id, sealing, tokens, sealed } = found;
+  if (typeof id !== "string" || typeof tokens !== "string" || typeof sealed !== "string" || !isObject(sealing))
     throw wrong("is damaged, or was changed", path);
-  return { id, sealing, account, sealed: Uint8Array.from(Buffer.from(sealed, "base64")) };
+  return { id, sealing, tokens: bytesOf(tokens), sealed: bytesOf(sealed) };
 }
 
+const bytesOf = (spelled: string) => Uint8Array.from(Buffer.from(spelled, "base64"));
+const spell = (data: Uint8Array): string => Buffer.from(data).toString("base64");
 const isObject = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null;
 
 function parsed(spelled: string): Record<string, unknown> | undefined {
@@ -84,14 +86,14 @@ function parsed(spelled: string): Record<string, unknown> | undefined {
 }
 
 /** Replace the file in one step. */
-async function write(path: string, { id, sealing, account, sealed }: SessionRecord, over?: string): Promise<void> {
+async function write(path: string, { id, sealing, tokens, sealed }: SessionRecord, over?: string): Promise<void> {
   const part = `${path}.part`;
   try {
     await unlink(part).catch(() => undefined); // of a process that was killed
     const file = await open(part, "wx", 0o600);
     try {
-      const spelled = Buffer.from(sealed).toString("base64");
-      await file.writeFile(JSON.stringify({ format: FORMAT, id, sealing, account, sealed: spelled }));
+      const boxes = { tokens: spell(tokens), sealed: spell(sealed) };
+      await file.writeFile(JSON.stringify({ format: FORMAT, id, sealing, ...boxes }));
       await file.sync();
     } finally {
       await file.close();
@@ -142,12 +144,13 @@ async function alone<T>(path: string, task: () => Promise<T>): Promise<T> {
   }
 }
 
-/** A file, by its path. */
-export async function sessionFile(given: string): Promise<SessionPlace> {
+/** A file, by its path. With `needsServer` it opens only with a share that the server keeps while the session is open. */
+export async function sessionFile(given: string, { needsServer = false } = {}): Promise<SessionPlace> {
   const path = resolve(given);
   await checkFolder(path);
   return {
     keepsKeys: false,
+    needsServer,
     read: () => read(path),
     write: (record, over) => write(path, record, over),
     delete: () => unlink(path).catch(() => undefined),

@@ -32,7 +32,7 @@ class _Browser:
 
     def __init__(self, folder: Path) -> None:
         program = needed("chromium")
-        _prevent_crash_dumps(folder)
+        prevent_crash_dumps(folder)
         self._buffer = b""
         self._numbers = itertools.count(1)
         commands, self._commands = os.pipe()
@@ -146,7 +146,7 @@ class Page:
         return None
 
 
-def _prevent_crash_dumps(home: Path) -> None:
+def prevent_crash_dumps(home: Path) -> None:
     """Put a file where Chromium would keep dumps of crashed tabs.
 
     A dump holds memory of its tab, and tests search the folder for what the client writes to the disk.

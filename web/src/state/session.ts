@@ -16,11 +16,21 @@
  *   once, and forgets everything when it is called. Components need not: all of them are gone from the page by then.
  * - `syncNow()`, `lock()`.
  *
- * Rules. While it is open, the session is saved in IndexedDB with keys that no script can extract, so that a reload and the
- * other tabs need no password. Locking deletes them, in all tabs, and ends the session on the server. What was not sent
- * stays in the replica, encrypted. Logging out deletes the replica too.
+ * Rules. While it is open, the session is saved in IndexedDB so that a reload and the other tabs need no password. What is
+ * saved opens only with a share that the server keeps. Locking deletes it, in all tabs, and ends the session on the server,
+ * which deletes the share. What was not sent stays in the replica, encrypted. Logging out deletes the replica too.
  */
-import { Client, Invalid, InvalidCredentials, Locked, Refusal, type User } from "@strongroom/client";
+import {
+  Client,
+  Invalid,
+  InvalidCredentials,
+  InvalidRefreshToken,
+  Locked,
+  NotFound,
+  Refusal,
+  Unreachable,
+  type User,
+} from "@strongroom/client";
 import { deleteReplica, openReplica, type Replica, type ReplicaVault, unlockReplica } from "@strongroom/client/replica";
 import { texts } from "../texts/en.js";
 import * as device from "./device.js";
@@ -55,7 +65,8 @@ const phase = createStore<Phase>({ kind: "starting" });
 const openVaults = createStore<readonly ReplicaVault[]>([]);
 const forgetters = new Set<() => void>();
 const IDLE_CHECK = 1000; // milliseconds
-const GOODBYE = 3000; // milliseconds that the server has to hear of a lock
+const GOODBYE = 3000; // milliseconds that somebody waits until the server has heard of a lock
+const PATIENCE = 5000; // milliseconds that the server has to give its share; then the password is asked for
 let syncing: Syncing | undefined;
 let vaultsOf: Replica | undefined; // whose vaults are shown
 let epoch = 0; // grows with each lock: what began before one opens nothing after it
@@ -117,16 +128,31 @@ async function resume(): Promise<void> {
   if (resuming === mine || device.isLocked()) return;
   resuming = mine;
   try {
-    const client = await Client.resume(device.SESSION, { deviceName: texts.common.deviceName });
-    await enter(client, known.replica, mine, { isSaved: true });
+    await enter(await resumed(), known.replica, mine, { isSaved: true });
   } catch (fault) {
     if (mine !== epoch) return;
     await close(false);
-    const isKnown = fault instanceof Locked || (fault instanceof Invalid && (await forget()));
+    if (fault instanceof Unreachable) return void tell(texts.unlock.offline);
+    const hasEnded = fault instanceof Locked || fault instanceof InvalidRefreshToken;
+    const isKnown = hasEnded || (fault instanceof Invalid && (await abandon()));
     if (!isKnown) tell(texts.errors.other, { kind: "fault" });
   } finally {
     if (resuming === mine) resuming = undefined;
   }
+}
+
+/** A client of the session that is saved, if the server gives its share of the key in time. */
+async function resumed(): Promise<Client> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<undefined>((end) => (timer = setTimeout(end, PATIENCE, undefined)));
+  const opening = Client.resume(device.SESSION, { deviceName: texts.common.deviceName });
+  const client = await Promise.race([opening, late]).finally(() => clearTimeout(timer));
+  if (client) return client;
+  void opening.then(
+    (found) => found.close(),
+    () => undefined,
+  );
+  throw new Unreachable();
 }
 
 /** Delete the saved session; whether that was possible. Where it was not, the mark of the lock keeps it shut. */
@@ -136,12 +162,26 @@ const forget = (): Promise<boolean> =>
     () => false,
   );
 
+/** Delete the saved session, and end it on the server as soon as that can be reached; whether it could be deleted. */
+const abandon = (): Promise<boolean> =>
+  Client.forget(device.SESSION).then(
+    (end) => {
+      void end();
+      return true;
+    },
+    () => false,
+  );
+
 /** Whether it was locked since this epoch. */
 const isStale = (mine: number): boolean => mine !== epoch || device.isLocked();
 
 /** Save the session for the other tabs, unless it is locked meanwhile: then nothing stays. */
 async function save(client: Client, mine: number): Promise<void> {
-  await client.saveSession(device.SESSION);
+  try {
+    await client.saveSession(device.SESSION);
+  } catch (fault) {
+    if (!(fault instanceof NotFound)) throw fault; // a server of an older release: the next start asks for the password
+  }
   if (!isStale(mine)) return;
   await forget();
   client.close();
@@ -151,11 +191,9 @@ async function save(client: Client, mine: number): Promise<void> {
 /** Delete a session that was left open, and end it on the server if that can be reached. */
 async function forgetSaved(): Promise<void> {
   device.noteLocked();
-  const left = await Client.resume(device.SESSION).catch(() => undefined);
-  const isForgotten = await forget();
+  const isForgotten = await abandon();
   showLocked();
   if (!isForgotten) tell(texts.errors.other, { kind: "fault" });
-  if (left) await endSession(left);
 }
 
 const showLocked = (): void => phase.set({ kind: "locked", hasPasskey: device.remembered()?.hasPasskey ?? false });
@@ -192,7 +230,7 @@ async function begin(client: Client, server: string, user: User, mine: number, h
   open(client, mine);
   await deleteLeft();
   device.remember({ replica: name, server, ...(hasPasskey && { hasPasskey }) });
-  await Client.forget(device.SESSION);
+  await abandon();
   await save(client, mine);
   await enter(client, name, mine, { isSaved: true });
   tellTabs({ kind: "opened" });
@@ -300,19 +338,13 @@ async function close(isLoggedOut: boolean, keepClient = false): Promise<void> {
   await closing;
 }
 
-/** End the session on the server, if that can be reached soon; whatever happens, every key is forgotten. */
+/** End the session on the server, as soon as that can be reached; whether it was soon. Every key is forgotten at once. */
 async function endSession(client: Client): Promise<boolean> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<boolean>((end) => (timer = setTimeout(end, GOODBYE, false)));
-  const told = navigator.onLine
-    ? client.logout().then(
-        () => true,
-        () => false,
-      )
-    : Promise.resolve(false);
+  const told = client.leave().catch(() => false);
   const isTold = await Promise.race([told, late]);
   clearTimeout(timer);
-  client.close();
   return isTold;
 }
 
@@ -324,7 +356,7 @@ export async function logOut(): Promise<boolean> {
   confirmKey();
   tellTabs({ kind: "locked", isLoggedOut: true });
   const telling = before.kind === "open" ? endSession(before.client) : false;
-  await Promise.all([close(true, true), forget()]);
+  await Promise.all([close(true, true), before.kind === "open" ? forget() : abandon()]);
   await deleteLeft();
   return telling;
 }

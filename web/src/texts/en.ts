@@ -159,7 +159,8 @@ export const texts = {
     working: "Unlocking…",
     passkey: "Unlock with a passkey",
     changed: "I changed the password on another device",
-    logOut: "Log out and remove everything from this browser",
+    logOut: "Log out",
+    offline: "The server can’t be reached. Your password unlocks what is on this device.",
     gone: "The browser has deleted your data from this device, to make room. Log in: it is still on the server.",
     notOpened:
       "What this browser has stored cannot be opened right now. Close other tabs of this app and try again, or restart the browser. Nothing was deleted.",
@@ -168,11 +169,11 @@ export const texts = {
   logOut: {
     title: "Log out",
     submit: "Log out",
-    open: "Your account’s data is removed from this browser. It stays on the server and on your other devices.",
+    open: "Your account’s data is deleted from this browser. It stays on the server and on your other devices.",
     pending: (count: number) =>
       `${counted(count, "change is", "changes are")} not sent yet, and would be lost. Sync first, if you can.`,
     locked:
-      "Everything of this account is removed from this browser. Changes that were not sent are lost; while it is locked, nobody can say whether there are any.",
+      "This account’s data is deleted from this browser. Changes that were not sent are lost; while it is locked, nobody can say whether there are any.",
     notTold: "Logged out here. The server could not be told: end the session in the settings of another device.",
     done: "Logged out.",
   },
@@ -423,7 +424,7 @@ export const moreTexts = {
     densities: { dense: "Dense", roomy: "Roomy" },
     lock: "Lock",
     lockHint:
-      "Locking deletes the keys from this browser. Everything stays encrypted on this device, and the password opens it again.",
+      "Locking ends the session. What stays on this device is encrypted, and only the password or a passkey opens it again.",
     lockAfter: (minutes: number) =>
       minutes === 0 ? "When the last tab is closed" : `After ${counted(minutes, "minute", "minutes")} without input`,
   },

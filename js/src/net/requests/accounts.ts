@@ -57,6 +57,16 @@ export const refresh = (refreshToken: string) =>
     authenticated: false,
   }) satisfies Call<unknown>;
 
+/** Keep a share of a key with this session. */
+export const putKeyShare = (keyShare: string) =>
+  ({
+    method: "PUT",
+    path: "/auth/key-share",
+    body: JSON.stringify({ keyShare }),
+    decode: decoders.keyShare,
+    secrets: [keyShare],
+  }) satisfies Call<unknown>;
+
 /** Log out: end this session, or all. */
 export const logout = (everywhere: boolean) =>
   ({

@@ -39,7 +39,7 @@ __all__ = ["LEFT_OUT", "CannotCopy", "Watcher", "copy", "tables"]
 LEFT_OUT: Final = {
     "failures": "wrong passwords, tokens and keys of the last day, counted by address",
     "signups": "registrations of the last hour, counted by address",
-    "key_shares": "shares of the keys of saved sessions, which the next unlock makes anew",
+    "key_shares": "shares of the keys of saved sessions, which the next unlock replaces",
 }
 STEPS: Final = "schema_migrations"  # each database records the steps of its own schema
 LINEAGE: Final = "lineage"
