@@ -10,7 +10,7 @@ import jwt
 import pytest
 
 from strongroom import credentials
-from strongroom.credentials import Claims, Lifetime, TokenIssuer, TokenSigner
+from strongroom.credentials import CLOCK_LEEWAY, Claims, Lifetime, TokenIssuer, TokenSigner
 from tests.kit.rows import each_row
 
 SECRET = b"0123456789abcdef0123456789abcdef"
@@ -73,6 +73,8 @@ REFUSED = {
     "other kind": signed({**GOOD, "typ": "refresh"}),
     "unknown kind": signed({**GOOD, "typ": "admin"}),
     "expired": signed({**GOOD, "exp": NOW // 1000}),
+    "without an id": signed({**GOOD, "jti": ""}),
+    "issued in the future": signed({**GOOD, "iat": NOW // 1000 + CLOCK_LEEWAY // 1000 + 1}),
     "expiry as text": signed({**GOOD, "sub": "u"}).replace(".", ".") + "x",
     "boolean expiry": signed({**GOOD, "exp": True}),
     "numeric subject": None,
@@ -178,6 +180,17 @@ def test_a_token_counts_from_its_beginning_to_its_end() -> None:
     assert keeper.cached(b"header", NOW + 10_000) == good
     assert keeper.cached(b"header", NOW + 9_999) is None
     assert tokens().claims(signed({**GOOD, "nbf": 0}), "access", NOW) is not None
+
+
+def test_clocks_may_differ_a_little() -> None:
+    """A token of a node whose clock is ahead is good; a remembered one is refused when the clock goes far back."""
+    ahead = {**GOOD, "iat": NOW // 1000 + CLOCK_LEEWAY // 1000, "exp": NOW // 1000 + 2 * CLOCK_LEEWAY // 1000}
+    keeper = tokens()
+    good = keeper.claims(signed(ahead), "access", NOW)
+    assert good is not None
+    keeper.cache(b"header", good)
+    assert keeper.cached(b"header", NOW) == good
+    assert keeper.cached(b"header", NOW - 1) is None
 
 
 @pytest.mark.parametrize("name", ["iat", "exp", "nbf"])

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Kind = Literal["access", "refresh"]
+CLOCK_LEEWAY: Final = 3_600_000  # milliseconds that the clock of another node, or one that was set back, may differ by
 
 # Passwords: Argon2id with OWASP's parameters.
 _MEMORY, _PASSES, _LANES, _SALT, _LENGTH = 19_456, 2, 1, 16, 32
@@ -113,8 +114,8 @@ class Claims(Struct, frozen=True, forbid_unknown_fields=False, omit_defaults=Tru
     nbf: int | float = 0
 
     def is_valid_at(self, now: int) -> bool:
-        """Whether `now` (milliseconds) is between `nbf` and `exp`."""
-        return self.nbf * 1000 <= now < self.exp * 1000
+        """Whether `now` (milliseconds) is between `nbf` and `exp`, and not long before `iat`."""
+        return self.nbf * 1000 <= now < self.exp * 1000 and self.iat * 1000 <= now + CLOCK_LEEWAY
 
 
 def _b64(data: bytes) -> bytes:
@@ -186,7 +187,7 @@ class TokenSigner:
             claims = _decode_claims(_unb64(payload))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
-        if claims.iss != self._issuer or "\0" in claims.sub + claims.sid + claims.jti:
+        if not claims.jti or claims.iss != self._issuer or "\0" in claims.sub + claims.sid + claims.jti:
             return None  # PostgreSQL cannot store NUL, and no query is sent with one
         if not all(0 <= time <= _LATEST for time in (claims.iat, claims.exp, claims.nbf)):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import string
+import unicodedata
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -105,6 +106,11 @@ def is_email(text: str) -> bool:
     """Whether a normalised email is valid."""
     before, _, after = text.partition("@")
     return 3 <= len(text) <= MAX_EMAIL and bool(before and after) and "@" not in after and not has_control(text)
+
+
+def is_new_email(text: str) -> bool:
+    """Whether an account may be made with a normalised email: one with invisible characters looks like another."""
+    return is_email(text) and not any(unicodedata.category(sign) == "Cf" for sign in text)
 
 
 def invitation_state(invitation: Invitation, now: int) -> str:

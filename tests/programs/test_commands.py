@@ -294,6 +294,9 @@ def test_docker_gets_credentials_for_a_host_of_the_file(world: World) -> None:
         "evil.example.com",
         "images.example.com",
         "https://images.example.com:5000@evil.example.com",
+        "http://images.example.com:5000",
+        "HTTP://images.example.com:5000/v2/",
+        "ftp://images.example.com:5000",
         "//[",
     ):
         done = strongroom(world, "credential", "docker", "get", input=server)

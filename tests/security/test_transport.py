@@ -179,6 +179,23 @@ def test_headers_beyond_the_limit_are_refused(serve: Serve, how: str, *, again: 
         assert healthy(port)
 
 
+@pytest.mark.parametrize("again", [False, True], ids=["first request", "second request"])
+@pytest.mark.parametrize("name", [b"a", b"X-%d"], ids=["one name", "many names"])
+def test_more_headers_than_a_hundred_are_refused(serve: Serve, name: bytes, *, again: bool) -> None:
+    """With 431, however short they are; a hundred are served, and so are a hundred of the next request."""
+    names = [name % number if b"%" in name else name for number in range(transport.HEADERS)]
+    with serve() as port, connected(port) as wire:
+        if again:
+            kept_alive(wire)
+        host, *rest_of_them = b"Host: x", *(b"%b:" % each for each in names[:-1])
+        for _ in range(2):
+            wire.sendall(b"GET /health HTTP/1.1\r\n" + b"\r\n".join([host, *rest_of_them]) + b"\r\n\r\n")
+            assert wire.recv(65_536).startswith(b"HTTP/1.1 200")
+        wire.sendall(b"GET /health HTTP/1.1\r\n" + b"\r\n".join([host, *rest_of_them, b"one: more"]) + b"\r\n\r\n")
+        assert refusal(rest(wire)) == (431, "headers_too_large")
+        assert healthy(port)
+
+
 def test_a_large_body_is_not_taken_for_headers(serve: Serve) -> None:
     """Headers and body in one piece, of 200 KB."""
     with serve() as port, connected(port) as wire:

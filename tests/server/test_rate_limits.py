@@ -1,19 +1,22 @@
-"""Rate limits of password guesses hold for concurrent requests."""
+"""Limits on passwords, logins and registrations, also for concurrent requests."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+from typing import Any
 
 import pytest
 
-from strongroom import credentials
-from strongroom.actions import invitations
+from strongroom import credentials, rules
+from strongroom.actions import invitations, login_throttle
 from strongroom.errors import Unavailable
+from strongroom.model import Origin
 from strongroom.rules import DAY, FAILURE_WINDOW
 from strongroom.server.client_address import counted_address
 from strongroom.server.fair_queue import Place
 from strongroom.server.limits import AttemptGate
+from strongroom.store import Tx
 from tests.kit.asynchronous import async_test
 from tests.kit.network.responses import good, refused
 from tests.kit.servers.in_process import InProcessServer, OpenServer
@@ -184,3 +187,60 @@ async def test_so_many_wait_for_a_password_to_be_hashed_and_no_more(
         released.set()
         assert await asyncio.gather(*waiting) == [True] * 3
         assert await pool.run(HERE, lambda _: "hashed", "") == "hashed"
+
+
+class CountingTx:
+    """A transaction that notes each statement."""
+
+    def __init__(self, tx: Tx) -> None:
+        self.statements: list[object] = []
+        self._tx = tx
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._tx, name)
+        if name not in {"one", "all", "few", "value", "run"}:
+            return real
+
+        def noting(*args: Any, **parameters: Any) -> Any:
+            self.statements.append(args[-1])
+            return real(*args, **parameters)
+
+        return noting
+
+
+@async_test
+async def test_a_failed_login_runs_the_same_statements_with_and_without_an_account(open_server: OpenServer) -> None:
+    """In the same order; only the account has it in its log."""
+    async with open_server() as server:
+        ann = await server.person()
+
+        async def statements(user_id: str | None) -> list[object]:
+            async def record(tx: Tx) -> list[object]:
+                counting = CountingTx(tx)
+                where = "192.0.2.7", login_throttle.account_label(f"{user_id}"), user_id, Origin("192.0.2.7", "")
+                await login_throttle.record_failed_login(counting, *where)
+                return counting.statements
+
+            return await database_of(server.app).write(record)
+
+        known = await statements(ann.id)
+        assert len(known) > 3
+        assert known == await statements(None)
+        events = good(await ann("GET", "/auth/events"))["events"]
+        assert [event["type"] for event in events].count("login_failed") == 1
+
+
+@async_test
+@pytest.mark.parametrize("sign", ["\u200b", "\u202e", "\u2066", "\u00ad", "\ufeff"])
+async def test_no_new_email_has_invisible_characters(open_server: OpenServer, sign: str) -> None:
+    """It would look like another; an account that has one still logs in."""
+    async with open_server() as server:
+        email = f"a{sign}nn@example.com"
+        body = {"email": email, "password": "correct horse"}
+        fault = refused(await server.http.post("/auth/email/register", json=body), 400, "validation_error")
+        assert list(fault["details"]["fields"]) == ["email"]
+        with pytest.MonkeyPatch.context() as older:
+            older.setattr("strongroom.rules.is_new_email", rules.is_email)
+            await server.person(email)
+        good(await server.login(email))
+        good(await server.http.post("/auth/email/prelogin", json={"email": email}))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 
 from strongroom.errors import MethodNotAllowed, NotFound
 from strongroom.model import Variant
 from strongroom.server.routes import router
+from strongroom.server.routing import LONGEST_PATH
 from tests.kit.rows import each_row
 
 U = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f6"
@@ -49,6 +52,16 @@ def test_where_nothing_is(path: bytes) -> None:
     """An empty segment is not a uid."""
     with pytest.raises(NotFound):
         router(Variant.BOTH).find("GET", path)
+
+
+def test_a_path_is_as_long_as_its_longest_name() -> None:
+    """A name of 255 characters of four bytes fits; what is longer is not even decoded."""
+    name = "\U0001f511" * 255
+    path = b"/vault/by-name/" + quote(name).encode()
+    assert router(Variant.BOTH).find("GET", path)[1] == {"name": name}
+    for long in (b"%41" * 20_000, b"/%41" * 16_000, b"a" * LONGEST_PATH):
+        with pytest.raises(NotFound):
+            router(Variant.BOTH).find("GET", b"/vault/by-name/" + long)
 
 
 def test_a_wrong_method_names_the_right_ones() -> None:

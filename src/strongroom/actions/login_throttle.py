@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strongroom import store
 from strongroom.actions import events
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from strongroom.actions.retention import Sweep
     from strongroom.model import Origin
     from strongroom.store import Tx
+
+_NOBODY: Final = "00000000-0000-0000-0000-000000000000"  # the id of no account
 
 
 def account_label(email: str) -> str:
@@ -62,11 +64,13 @@ async def check_again(tx: Tx, address: str, account: str) -> None:
 
 
 async def record_failed_login(tx: Tx, address: str, account: str, user_id: str | None, origin: Origin) -> None:
-    """Record a wrong password; refuses with RateLimited if concurrent attempts have used up what was left."""
+    """Record a wrong password; refuses with RateLimited if concurrent attempts have used up what was left.
+
+    Without an account the statements are the same, and those for its log find nothing.
+    """
     await check_again(tx, address, account)
     await store.failures.add(tx, address, account)
-    if user_id is not None:
-        await events.record(tx, user_id, EventType.LOGIN_FAILED, origin)
+    await events.record(tx, user_id or _NOBODY, EventType.LOGIN_FAILED, origin)
 
 
 async def check_codes(tx: Tx, address: str, user_id: str) -> None:

@@ -121,9 +121,10 @@ def _request() -> str:
 
 
 def _host(server: str) -> str:
-    """The host of an address, which may have no scheme."""
+    """The host of an address with https or without a scheme; empty for one with another, where a password is read."""
     with suppress(ValueError):
-        return urlsplit(server if "://" in server else f"//{server}").netloc.rpartition("@")[2].lower()
+        url = urlsplit(server if "://" in server else f"https://{server}")
+        return url.netloc.rpartition("@")[2].lower() if url.scheme == "https" else ""
     return ""
 
 

@@ -291,6 +291,8 @@ class Request:
     def query(self) -> dict[str, str]:
         """The parameters of the query string; a repeated one is refused."""
         found: dict[str, str] = {}
+        if len(self.query_string) > _QUERY_BYTES:
+            raise Invalid({"query": f"must have at most {_QUERY_BYTES:,} bytes"})
         for part in self.query_string.split(b"&"):
             if not part:
                 continue
@@ -368,6 +370,7 @@ RECHECK_SECONDS: Final = 0.25  # after a body took longer, the caller is authent
 BODY_RATE: Final = 16 * 1024  # bytes a second, at least
 LARGE_BODY_BYTES: Final = 512 * 1024  # a larger body is written in a transaction of its own
 DECODE_AT_ONCE_BYTES: Final = 256 * 1024  # a larger body is decoded in steps
+_QUERY_BYTES: Final = 8_192  # the longest that means something has a collection of 255 characters, percent-encoded
 _USER_AGENT_LENGTH: Final = 256  # characters that are stored
 _VALID_REQUEST_ID = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 
@@ -398,9 +401,10 @@ def merge_headers(headers: Sequence[Header]) -> dict[bytes, bytes]:
     """Headers by name; repeated ones are combined into a comma-separated list (RFC 9110)."""
     found = dict(headers)
     if len(found) != len(headers):
-        found = {}
+        values: dict[bytes, list[bytes]] = {}
         for name, value in headers:
-            found[name] = found[name] + b", " + value if name in found else value
+            values.setdefault(name, []).append(value)
+        found = {name: b", ".join(each) for name, each in values.items()}
     return found
 
 

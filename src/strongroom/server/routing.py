@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from strongroom.errors import MethodNotAllowed, NotFound
 from strongroom.server.request import Endpoint
+
+LONGEST_PATH: Final = 4_096  # bytes; a name of 255 characters takes 3,060 at the most, percent-encoded
 
 
 class _Node:
@@ -48,6 +51,8 @@ class Router:
 
     def find(self, method: str, raw_path: bytes) -> tuple[Endpoint, dict[str, str]]:
         """The endpoint and its path parameters; a literal segment wins over a parameter."""
+        if len(raw_path) > LONGEST_PATH:
+            raise NotFound
         path = raw_path[1:-1] if len(raw_path) > 1 and raw_path.endswith(b"/") else raw_path[1:]
         segments = path.split(b"/")
         if b"%" in path:

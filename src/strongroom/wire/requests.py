@@ -115,6 +115,10 @@ def _is_email(value: str) -> bool:
     return len(text) <= rules.MAX_EMAIL and rules.is_email(rules.normalise_email(text))
 
 
+def _is_new_email(value: str) -> bool:
+    return _is_email(value) and rules.is_new_email(rules.normalise_email(value))
+
+
 def _is_kdf(value: dict[str, str | int]) -> bool:
     return rules.octets(descriptors.canonical_json(value)) <= rules.MAX_KDF
 
@@ -174,7 +178,7 @@ class Register(Body, frozen=True):
     keyring: Wrapped | None = None
     device_name: DeviceName | None = None
     invitation: Invitation | None = None
-    checks = {"email": _is_email, "kdf": _is_kdf, "keyring": rules.is_base64}
+    checks = {"email": _is_new_email, "kdf": _is_kdf, "keyring": rules.is_base64}
 
 
 class Prelogin(Body, frozen=True):

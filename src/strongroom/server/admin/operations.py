@@ -153,7 +153,7 @@ def create_invitation(settings: Settings, email: str | None, note: str | None, e
     """Create an invitation, perhaps for one email only; with its code, of which only a hash is stored."""
     email = None if email is None else rules.normalise_email(email)
     faults: dict[str, str] = {}
-    if email is not None and not rules.is_email(email):
+    if email is not None and not rules.is_new_email(email):
         faults["email"] = "must be an email address of 3 to 254 characters with one @"
     if note is not None and (not 1 <= len(note) <= rules.MAX_NOTE or rules.has_control(note)):
         faults["note"] = f"must be 1 to {rules.MAX_NOTE} characters without control characters"

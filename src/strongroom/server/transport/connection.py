@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 HEADER_SECONDS: Final = 10.0  # from the first byte of a request to the end of its headers
 HEADER_BYTES: Final = 64 * 1024
+HEADERS: Final = 100  # more are refused: each costs as much as many bytes
 IDLE_SECONDS: Final = 75.0  # between two requests
 LEFTOVER_SECONDS: Final = 10.0  # to finish a body after an early response
 STALL_SECONDS: Final = 60.0  # without reading a byte of a response
@@ -129,6 +130,8 @@ class Connection(asyncio.Protocol):
         self._tail: int | None = None  # bytes since a chunk began and gave no body: trailers, which count for nothing
         self._target = b""
         self._headers: dict[bytes, bytes] = {}
+        self._repeated: dict[bytes, list[bytes]] = {}  # the values of headers that came more than once
+        self._header_count = 0
 
     @classmethod
     def _batcher_of(cls, loop: asyncio.AbstractEventLoop) -> RequestBatcher:
@@ -262,7 +265,9 @@ class Connection(asyncio.Protocol):
         except httptools.HttpParserUpgrade as upgrade:
             return self._parse_body_apart(data[upgrade.args[0] :])
         except httptools.HttpParserError as error:
-            if not isinstance(error.__context__, _AfterLast):
+            if isinstance(error.__context__, _TooManyHeaders):
+                self._refuse(431, "headers_too_large", f"There are more than {HEADERS} headers.")
+            elif not isinstance(error.__context__, _AfterLast):
                 self._refuse(400, "validation_error", NOT_HTTP)
             return False
         return True
@@ -321,6 +326,8 @@ class Connection(asyncio.Protocol):
         self._tail = None
         self._target = b""
         self._headers = {}
+        self._repeated = {}
+        self._header_count = 0
         if self._exchange is None or self._exchange.complete:
             self._set_deadline(HEADER_SECONDS)
 
@@ -333,17 +340,22 @@ class Connection(asyncio.Protocol):
         if self._head >= 0:
             name, value = name.lower(), value.strip(b" \t")
             headers = self._headers
+            self._header_count += 1
+            if self._header_count > HEADERS:
+                raise _TooManyHeaders
             if name not in headers:
                 headers[name] = value
             elif name == b"host":
                 raise ValueError("two Host headers")
             else:
-                headers[name] += b", " + value
+                self._repeated.setdefault(name, [headers[name]]).append(value)
 
     def on_headers_complete(self) -> None:
         """Start the request, or queue it behind those before it."""
         self._head = -1
         self._deadline = _NEVER
+        for name, values in self._repeated.items():
+            self._headers[name] = b", ".join(values)
         path, query = _split(self._target)
         parser, headers = self._parser, self._headers
         version = parser.get_http_version()
@@ -586,6 +598,10 @@ class Connection(asyncio.Protocol):
 
 class _AfterLast(Exception):  # noqa: N818 - nothing is wrong: what follows the last request is not parsed
     """Bytes follow the last request of a connection."""
+
+
+class _TooManyHeaders(Exception):  # noqa: N818 - a refusal, not a fault
+    """The request has more headers than are accepted."""
 
 
 class _BodyParser:

@@ -10,9 +10,10 @@ from strongroom.store.statement import Sql, columns, delete_earliest
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
+# Nothing where there is no such account: a failed login runs the same statements for an email without one.
 _ADD = Sql("""
     INSERT INTO events (user_id, id, type, created_at, address, user_agent)
-    VALUES (:user_id, :id, :type, :now, :address, :user_agent)
+    SELECT id, :id, :type, :now, :address, :user_agent FROM users WHERE id = :user_id
 """)
 _NEWEST = Sql(f"""
     SELECT {columns(Event)} FROM events WHERE user_id = :user_id AND id < :before ORDER BY id DESC LIMIT :limit
