@@ -31,6 +31,8 @@ pytestmark = pytest.mark.skipif(
 )
 # How long one callback may keep the loop, in turns of an empty loop at the same moment: 50 ms on an idle machine.
 LONGEST = 50 * MILLISECOND
+# A step of a long response: a page of small documents, which takes about 8 ms.
+STEP = 25 * MILLISECOND
 ATTEMPTS = 3  # of which the best counts: the machine may be slow for a moment
 JSON = {"content-type": "application/json"}
 MIB = 1024 * 1024
@@ -170,6 +172,22 @@ def test_lists_imports_and_exports(server: Watched, person: ApiUser) -> None:
         assert other.http.delete(f"/vault/{vault['uid']}").status_code == 200
 
     server.holds(bring)
+
+
+def test_long_lists_of_small_documents_give_way(server: Watched, person: ApiUser) -> None:
+    """After each page: four lists of one account, and an export."""
+    vault = person.vault()
+    for _ in range(12):
+        operations = [{"op": "create", "collection": "c", "data": "QUJD"} for _ in range(1_000)]
+        assert person.http.post(f"/vaults/{vault['uid']}/batch", json={"operations": operations}).status_code == 200
+
+    def four_lists() -> None:
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            answers = pool.map(person.http.get, [f"/vaults/{vault['uid']}/documents"] * 4)
+            assert {len(answer.json()["documents"]) for answer in answers} == {12_000}
+
+    server.holds(four_lists, longest=STEP)
+    server.holds(lambda: person.http.get("/auth/export"), longest=STEP)
 
 
 def test_large_bodies(server: Watched, person: ApiUser) -> None:

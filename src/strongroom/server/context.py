@@ -21,6 +21,7 @@ from strongroom.server.monitoring.metrics import Metrics
 from strongroom.server.monitoring.readiness import Readiness
 from strongroom.server.passwords import PasswordPool
 from strongroom.server.snapshot_slots import SLOTS_PER_ACCOUNT, SnapshotSlots
+from strongroom.server.turns import Turns
 from strongroom.server.web import app_files
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ class AppContext:
         lists = MAX_LISTS if pool is None else max(1, pool // 2)
         self.lists = SnapshotSlots(lists, each=max(1, min(SLOTS_PER_ACCOUNT, lists // 2)))
         self.exports = SnapshotSlots(MAX_EXPORTS if pool is None else max(1, pool // 5), each=1)
+        self.turns = Turns()
         self.passwords = PasswordPool(log)
         self._relying_party = _relying_party(settings.public_url)
         self.web_app = app_files.served(settings.web)

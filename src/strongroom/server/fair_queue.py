@@ -22,7 +22,7 @@ class FairQueue(Generic[T]):
     So an address that sends much waits for its own work, and one that sends something now and then for nobody's.
     """
 
-    def __init__(self, per_account: int) -> None:
+    def __init__(self, per_account: int = 0) -> None:
         self._per_account = per_account
         self._lines: dict[str, dict[str, list[T]]] = {}  # by address, then by account in the order of turns
         self._turns: dict[str, int] = {}  # the last one of each address, the oldest first

@@ -29,6 +29,7 @@ from strongroom.server.buffers import FREE_BYTES, UNAUTHENTICATED_BYTES
 from strongroom.server.client_address import client_address, counted_address, is_one_of
 from strongroom.server.response import JSON, Header, Response
 from strongroom.server.timeouts import timeout
+from strongroom.server.turns import Steps
 
 if TYPE_CHECKING:
     from strongroom.server.context import AppContext
@@ -135,6 +136,10 @@ class Request:
         return (
             db.write_long(action, *args, **kw) if check is None else db.write_long_checked(check, action, *args, **kw)
         )
+
+    def steps(self) -> Steps:
+        """The steps of a long response, between which other requests are served."""
+        return Steps(self.context.turns, self.actor.user_id)
 
     async def truncate_log(self) -> None:
         """Truncate the write-ahead log, so that it holds no deleted data."""

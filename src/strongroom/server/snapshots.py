@@ -159,6 +159,7 @@ async def stream_list(
     """
     out: Pieces = [head]
     size, first = 0, True
+    steps = request.steps()
     async with Snapshot(request) as snapshot:
         pages = await snapshot.read(read)
         while (page := await anext(pages, None)) is not None:
@@ -172,6 +173,7 @@ async def stream_list(
                 out, size = [], 0
                 if snapshot.released:
                     pages = await snapshot.reopen(read)
+            await steps.give_way()
     out.append(tail())
     yield out
 

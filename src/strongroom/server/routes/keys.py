@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials, errors, wire
@@ -44,7 +43,7 @@ async def list_(request: Request) -> Response:
 async def _chunks(request: Request) -> Chunks:
     """The list in chunks, read a few keys at a time: an account may have more keys than can be made today."""
     out: Pieces = [b'{"keys":[']
-    after, size = "", 0
+    after, size, steps = "", 0, request.steps()
     while page := await request.read(keys.page, request.actor, after, PAGE):
         out += json_items(page, first=not after)
         after, size = page[-1].uid, size + len(out[-1])
@@ -53,7 +52,7 @@ async def _chunks(request: Request) -> Chunks:
         if size > CHUNK:
             yield out
             out, size = [], 0
-        await asyncio.sleep(0)  # yield to other requests
+        await steps.give_way()
     out.append(b"]}")
     yield out
 

@@ -74,6 +74,7 @@ async def _stream_export(request: Request) -> Chunks:
         out += wire.encode_lines([header])
         return exports.pages(tx, request.actor)
 
+    steps = request.steps()
     async with ExportSnapshot(request) as snapshot:
         async for page in await snapshot.read(begin):
             if page:
@@ -87,6 +88,7 @@ async def _stream_export(request: Request) -> Chunks:
                 yield out
                 await snapshot.resume()
                 out = bytearray()
+            await steps.give_way()
     digest.update(out)
     yield out + wire.encode_lines(
         [wire.export_lines.Trailer(wire.export_lines.Counts(*counts.values()), digest.hexdigest())]
