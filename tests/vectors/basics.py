@@ -64,7 +64,7 @@ def derivation() -> Book:
     as_text = json.dumps(spelled)
     book.good("a descriptor as text", "read-descriptor", {"descriptor": as_text})
     doubled = as_text[:-1] + ', "passes": 4}'
-    book.good("of a member that stands twice, the last counts", "read-descriptor", {"descriptor": doubled})
+    book.bad("a descriptor with a member twice", "read-descriptor", {"descriptor": doubled})
     book.good("the split of a master key", "split", {"master": MASTER.hex()})
     book.good("the least", "read-descriptor", {"descriptor": spelled})
     most = spelled | {"memory": 1_048_576, "passes": 4}

@@ -217,7 +217,7 @@ const shown = ({ kind, content }) => ({ kind, content: hex(content) });
 
 // From a password to keys
 const readDescriptor = (given, [leastMemory, leastPasses] = [0, 0]) => {
-  const spelled = typeof given === "string" ? parse(given, 32, Number.isFinite) : given;
+  const spelled = typeof given === "string" ? parse(given, 32, Number.isFinite, true) : given;
   require(isObject(spelled));
   const { format, kdf, memory, passes, lanes } = spelled;
   if (Number.isInteger(format)) ofFormat(format);

@@ -17,7 +17,7 @@ export const isPortable = (value: number): boolean =>
 
 export const CONTENT: JsonRules = { deepest: 500, takes: isPortable };
 export const KEYRING: JsonRules = { deepest: 32, takes: isExact, kept: true };
-export const DESCRIPTOR: JsonRules = { deepest: 32, takes: Number.isFinite };
+export const DESCRIPTOR: JsonRules = { deepest: 32, takes: Number.isFinite, kept: true };
 
 /** A value from JSON, as text or in UTF-8; Tampered where it is none, or breaks one of the rules. */
 export function readJson(

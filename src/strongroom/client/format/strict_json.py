@@ -38,7 +38,7 @@ def is_portable(value: float) -> bool:
 
 CONTENT: Final = JsonRules(500, is_portable)
 KEYRING: Final = JsonRules(32, is_exact, kept=True)
-DESCRIPTOR: Final = JsonRules(32, math.isfinite)
+DESCRIPTOR: Final = JsonRules(32, math.isfinite, kept=True)
 
 
 def read(raw: bytes, rules: JsonRules, message: str) -> Any:
