@@ -5,3 +5,4 @@ hashCheaply();
 export { coreOf } from "../src/client.js";
 export * from "../src/index.js";
 export { browserAuthenticator } from "../src/passkeys.js";
+export { sessionDatabase } from "../src/operations/sessionDatabase.js";

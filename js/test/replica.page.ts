@@ -1,10 +1,13 @@
 // What a test does with replicas in a browser: two tabs, a database that is deleted, what is in IndexedDB.
 import { Client } from "../src/client.js";
+import { sessionDatabase } from "../src/operations/sessionDatabase.js";
 import { deleteReplica, keepMine, openReplica, type Replica } from "../src/replica.js";
 import { localOf } from "../src/replica/replica.js";
 import { hashCheaply } from "./cheapHashing.js";
 
 hashCheaply();
+/** A restored server has no share of a key, so that such a session could not be continued. */
+const place = { ...sessionDatabase("strongroom"), needsServer: false };
 let client: Client | undefined;
 let replica: Replica | undefined;
 let seen: unknown[] = [];
@@ -30,12 +33,12 @@ export async function begin(url: string, email: string, password: string, isNew:
 
 /** Save the session. */
 export async function save(): Promise<void> {
-  await client?.saveSession();
+  await client?.saveSession(place);
 }
 
 /** Continue the session that another tab has saved, and open the replica. */
 export async function resume(): Promise<void> {
-  client = await Client.resume();
+  client = await Client.resume(place);
   replica = await openReplica(client, "test");
 }
 

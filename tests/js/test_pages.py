@@ -157,9 +157,10 @@ BEGIN = """(async () => {
   const it = await import("%(pages)s/browser.page.js");
   const client = new it.Client("%(url)s");
   await client.register("%(email)s", "%(password)s");
-  await client.saveSession();
+  await client.saveSession({ ...it.sessionDatabase("strongroom"), needsServer: false });
 })()"""
-# Each tab finds its token expired. Whoever refreshes waits until the other tab waits for it, or refreshes too.
+# Each tab finds its token expired; to resume needs no refresh here, so that both begin with the same tokens. The one
+# that refreshes waits until the other tab waits for it, or refreshes too.
 REFRESH = """void (async () => {
   const it = await import("%(pages)s/browser.page.js");
   const channel = new BroadcastChannel("refreshes");
@@ -179,7 +180,8 @@ REFRESH = """void (async () => {
     if (!expired || request.headers.get("authorization") !== "Bearer " + expired) return fetch(request);
     return fetch(new Request(request, { headers: { authorization: "Bearer expired" } }));
   };
-  const client = await it.Client.resume(undefined, { fetch: watched });
+  const place = { ...it.sessionDatabase("strongroom"), needsServer: false };
+  const client = await it.Client.resume(place, { fetch: watched });
   [expired] = await it.coreOf(client).session.tokens();
   window.ended = await client.sessions().then((found) => found.length, (error) => error.name);
   window.tokens = await it.coreOf(client).session.tokens();

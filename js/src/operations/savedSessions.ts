@@ -281,7 +281,8 @@ export async function open(
 /** Continue a saved session, if it is of this account. */
 async function use(core: Core, place: SessionPlace, email?: string): Promise<void> {
   core.lock();
-  const [record, tokens, share] = await place.alone(() => (place.needsServer ? refreshed(core, place) : asItIs(place)));
+  const found = place.needsServer ? place.alone(() => refreshed(core, place)) : asItIs(place);
+  const [record, tokens, share] = await found;
   const key = await contentsKey(place, record, share);
   const contents = await contentsOf(key, record);
   if (email !== undefined && normalEmail(email) !== contents.email) throw new Invalid({ session: OTHERS });
