@@ -15,7 +15,7 @@ from strongroom.one_time_codes import SecretBox
 from strongroom.server import reloading
 from strongroom.server.backup_schedule import newest
 from strongroom.server.buffers import BufferBudget
-from strongroom.server.limits import AttemptGate, LoginLimit, RateLimit
+from strongroom.server.limits import AttemptGate, LoginLimit, LongWrites, RateLimit
 from strongroom.server.live import Hub
 from strongroom.server.monitoring.metrics import Metrics
 from strongroom.server.monitoring.readiness import Readiness
@@ -90,6 +90,7 @@ class AppContext:
         self.login_limit = LoginLimit(settings.login_limit)
         self.rate_limit = RateLimit(settings.rate_limit)
         pool = settings.db_pool if settings.database_url else None
+        self.long_writes = None if pool is None else LongWrites(max(1, pool // 2))
         lists = MAX_LISTS if pool is None else max(1, pool // 2)
         self.lists = SnapshotSlots(lists, each=max(1, min(SLOTS_PER_ACCOUNT, lists // 2)))
         self.exports = SnapshotSlots(MAX_EXPORTS if pool is None else max(1, pool // 5), each=1)

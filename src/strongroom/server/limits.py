@@ -1,17 +1,21 @@
-"""Limits in this process: concurrent attempts, right passwords in a quarter of an hour, requests a minute."""
+"""Limits in this process: concurrent attempts and long writes, right passwords of an account, requests a minute."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from strongroom.errors import RateLimited
+from strongroom.errors import RateLimited, Unavailable
 from strongroom.rules import FAILURE_WINDOW
+from strongroom.server.timeouts import timeout
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
+
+R = TypeVar("R")
+LONG_WRITE_SECONDS: Final = 20.0  # that a long write waits for others
 
 
 class AttemptGate:
@@ -56,6 +60,32 @@ class AttemptGate:
                 break
         if waiting is not None and not waiting:
             self._waiting.pop(name, None)
+
+
+class LongWrites:
+    """Admits one long write of each account, and so many in all; the others wait, without a connection of the pool.
+
+    On PostgreSQL a write waits for its account's row with a connection in hand: many of one account would take all.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._accounts = AttemptGate()
+        self._all = asyncio.Semaphore(most)  # of each account one waits for it at most, so accounts take turns
+
+    async def run(self, owner: str, write: Callable[[], Awaitable[R]]) -> R:
+        """Run a long write of this account in its turn; refused when that takes too long."""
+        async with AsyncExitStack() as admitted:
+            try:
+                async with await timeout(LONG_WRITE_SECONDS):
+                    await admitted.enter_async_context(self._accounts.attempt(owner, _one))
+                    await admitted.enter_async_context(self._all)
+            except TimeoutError:
+                raise Unavailable(1, "Too many large writes are under way; try again shortly.") from None
+            return await write()
+
+
+async def _one() -> int:
+    return 1
 
 
 class LoginLimit:

@@ -133,9 +133,14 @@ class Request:
     ) -> Awaitable[R]:
         """Run a write transaction that may touch many rows."""
         db, check = self.context.db, self.session_check
-        return (
-            db.write_long(action, *args, **kw) if check is None else db.write_long_checked(check, action, *args, **kw)
-        )
+
+        def write() -> Awaitable[R]:
+            if check is None:
+                return db.write_long(action, *args, **kw)
+            return db.write_long_checked(check, action, *args, **kw)
+
+        queue = self.context.long_writes
+        return write() if queue is None else queue.run(self.owner, write)
 
     def steps(self) -> Steps:
         """The steps of a long response, between which other requests are served."""
