@@ -448,7 +448,7 @@ export class Tampered extends Refusal {
 
 /** What was received is older than what this device has seen. */
 export class RolledBack extends Refusal {
-  declare readonly code: "rolled_back" | "credentials_rolled_back";
+  declare readonly code: "rolled_back" | "credentials_rolled_back" | "undecided_conflicts";
   static override readonly kind: string = "RolledBack";
   static override readonly sentence: string = "The server sent something older than what this device has seen already.";
 }
@@ -459,6 +459,14 @@ export class CredentialsRolledBack extends RolledBack {
   static override readonly kind: string = "CredentialsRolledBack";
   static override readonly sentence: string =
     "The server was restored from a backup that is older than your last change of password or recovery key. Nothing was written. Open your replica with `unlock`, and call `changePassword` with the password of that time and a new one; then make a new recovery key.";
+}
+
+/** The server was restored again while conflicts of before wait: what they keep must not be compared away. */
+export class UndecidedConflicts extends RolledBack {
+  declare readonly code: "undecided_conflicts";
+  static override readonly kind: string = "UndecidedConflicts";
+  static override readonly sentence: string =
+    "The server was restored again, and conflicts since the restore before wait in this vault. Decide them first; until then the vault is not synced, and nothing of it is lost.";
 }
 
 /** The key-derivation parameters are outside what the format allows, or below what this device has seen. */

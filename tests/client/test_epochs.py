@@ -208,7 +208,7 @@ def test_a_conflict_that_waits_through_a_restore_loses_neither_side(devices: Dev
     third.replace(third.get(note.uid), "a third")
     devices.here.replica.sync()
     [conflict] = devices.here.replica.conflicts()
-    assert (conflict.mine.value, conflict.theirs.value) == ("theirs", "a third")
+    assert (conflict.mine.value, conflict.theirs.value) == ("mine", "a third")
     conflict.resolve(keep_both)
     devices.here.replica.sync()
     [waiting] = devices.there.replica.sync().conflicts

@@ -14,7 +14,7 @@ import pytest
 from strongroom.client.errors import Tampered
 from strongroom.client.replica.incoming import is_new
 from strongroom.client.replica.store.file import File
-from strongroom.client.replica.store.records import PUT, Entry
+from strongroom.client.replica.store.records import PUT, Entry, Mark
 from strongroom.model import Document
 
 OURS, THEIRS = "vault-1", "vault-2"
@@ -109,6 +109,27 @@ def test_what_is_taken_for_new_and_is_here_is_replaced(file: File) -> None:
     assert file.documents.is_deleted(OURS, "a")
     assert file.documents.had_version(row("a"))
     assert list(file.documents.live(OURS)) == [row("b", at=2)]
+
+
+def test_a_mark_is_lowered_by_nothing_but_a_decision(file: File) -> None:
+    """Rows below leave it, whatever they are; one above takes its place, and so does the same one again."""
+    file.documents.add([(row("a", version=5), True)])
+    assert file.marks.of(OURS) == {}
+    for version in (3, 1, 4):
+        file.documents.put([(row("a", version=version), False)])
+        mark = file.marks.get(OURS, "a")
+        assert mark == Mark(5, "hmac 5", "notes", deleted=True)
+        assert mark.is_above(row("a", version=4))
+        assert not mark.is_above(row("a", version=5))
+    file.documents.put([(row("a", version=5), True)])
+    assert file.marks.get(OURS, "a") is None
+    file.documents.put([(row("a", version=2), False)])
+    file.documents.put([(row("a", version=6), False)])
+    assert file.marks.of(OURS) == {}
+    file.documents.put([(row("a", version=3), False)])
+    file.marks.lower(OURS, "a")
+    file.documents.put([(row("a", version=2), False)])
+    assert file.marks.of(OURS) == {"a": Mark(3, "hmac 3", "notes", deleted=False)}
 
 
 def test_the_file_knows_the_collection_of_a_document(file: File) -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.client.hostile import (
     chapters,  # noqa: F401 - enters all attacks
     swaps,
+    three_epochs,
 )
 from tests.client.hostile.attack import ATTACKS, NONE, play
 from tests.client.hostile.fixtures import liar, people  # noqa: F401
@@ -91,5 +92,33 @@ def test_a_client_takes_nothing_of_a_row_with_fields_of_another(
     stage = TypeScriptStage(clients, liar, people, tmp_path)
     try:
         swaps.play(stage, swaps.SWAPS[name], on="client")
+    finally:
+        stage.close()
+
+
+def test_three_epochs_set_nothing_back(
+    clients: TypeScriptClientFactory,
+    liar: Liar,  # noqa: F811
+    people: People,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """A server without a key says that it was restored, three times: what was seen stays, and what was deleted."""
+    stage = TypeScriptStage(clients, liar, people, tmp_path)
+    try:
+        three_epochs.play(stage)
+    finally:
+        stage.close()
+
+
+def test_an_older_row_of_the_same_content_lowers_nothing(
+    clients: TypeScriptClientFactory,
+    liar: Liar,  # noqa: F811
+    people: People,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    """What was written between the two is older than what this device has seen, and a conflict."""
+    stage = TypeScriptStage(clients, liar, people, tmp_path)
+    try:
+        three_epochs.play_equal(stage)
     finally:
         stage.close()

@@ -13,7 +13,7 @@ import { checkPage, FIRST_LIMIT, nextLimit } from "../operations/listing.js";
 import { requireCollection } from "../operations/rollback.js";
 import * as incoming from "./incoming.js";
 import type { Local } from "./local.js";
-import type { VaultRecord } from "./records.js";
+import { isBelow, type VaultRecord } from "./records.js";
 import type { Tables } from "./tables.js";
 
 /** Compare all documents of a vault; the number of rows received. The new epoch is recorded only at the end. */
@@ -97,7 +97,8 @@ async function compare(
     tables.putRepeat(vault, uid, version);
     return false;
   }
-  const follows = !here || (version > here.version && (descent ?? "follows") === "follows");
+  const isLower = isBelow(row, await tables.mark(vault, uid));
+  const follows = !here || (version > here.version && (descent ?? "follows") === "follows" && !isLower);
   if (!follows) await incoming.queueLocalConflict(local, tables, scope, row);
   await tables.putRows(vault, [[row, deleted]]);
   await incoming.matchOutbox(tables, row, stored, deleted);

@@ -150,7 +150,8 @@ async function apply(
     return rebase(local, tables, scope, { ...entry, kind: "put", ...sealed, version }, row);
   }
   tables.dropEntry(entry.vault, entry.uid);
-  if (resolution.kind === "both" && !mine.deleted) await copy(tables, scope, entry, mine);
+  tables.lowerMark(entry.vault, entry.uid);
+  if (resolution.kind === "both" && !mine.deleted) await copy(tables, scope, mine);
 }
 
 /** Rebase a change on the server's row. If that was purged, the change becomes a new document. */
@@ -159,8 +160,13 @@ async function rebase(local: Local, tables: Tables, scope: Scope, entry: Entry, 
   await tables.putEntry({ ...entry, base: row.version, before: row });
 }
 
-async function copy(tables: Tables, scope: Scope, { vault, collection: wire }: Entry, mine: Document): Promise<void> {
-  const keys = await scope.key(wire);
+/** Keep the value of a row as a new document. */
+export const copyRow = async (local: Local, tables: Tables, scope: Scope, row: Row): Promise<void> =>
+  copy(tables, scope, await local.openRow(scope, row));
+
+async function copy(tables: Tables, scope: Scope, mine: Document): Promise<void> {
+  const { vault } = mine;
+  const keys = await scope.key(mine.wire);
   const madeAt = Date.now();
   const uid = newUid(madeAt);
   const [collection] = keys.wires;
@@ -168,9 +174,9 @@ async function copy(tables: Tables, scope: Scope, { vault, collection: wire }: E
   await tables.putEntry(newEntry({ vault, uid, collection, kind: "put", ...sealed, version: 1, base: 0, madeAt }));
 }
 
-/** Turn a change without a base into a new document; a deletion is dropped. */
+/** Turn a change of a document that is deleted and purged into a new one; a deletion has nothing left to do. */
 export async function recreateEntry(local: Local, tables: Tables, scope: Scope, entry: Entry): Promise<void> {
   const mine = await local.openRow(scope, entryRow(entry));
   tables.dropEntry(entry.vault, entry.uid);
-  if (!mine.deleted) await copy(tables, scope, entry, mine);
+  if (!mine.deleted) await copy(tables, scope, mine);
 }

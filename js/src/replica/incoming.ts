@@ -18,9 +18,9 @@ import type { Core } from "../operations/core.js";
 import { readHistory } from "../operations/descent.js";
 import type { Scope } from "../operations/documents.js";
 import { requireCollection, TWO_CONTENTS } from "../operations/rollback.js";
-import { recreateEntry } from "./conflicts.js";
+import { copyRow } from "./conflicts.js";
 import type { Local } from "./local.js";
-import { DIVERGED, type Entry, type Head, newEntry, type VaultRecord } from "./records.js";
+import { DIVERGED, type Entry, type Head, isBelow, newEntry, type VaultRecord } from "./records.js";
 import type { Tables } from "./tables.js";
 
 const WRONG_TIME = "The server changed the time of something that it showed before.";
@@ -89,9 +89,11 @@ export async function storePage(
     const fresh = checked
       .filter(([row]) => isNew(heads.get(row.uid), row))
       .map(([row, { deleted }]) => [row, deleted] as const);
+    const marks = heads.size ? await tables.marks(vault) : undefined;
     for (const [row] of fresh) {
       const descent = traced.get(row.uid);
-      if (descent === "forked" || (descent === "gap" && (await tables.head(vault, row.uid))?.mine)) {
+      const isFork = descent === "forked" || isBelow(row, marks?.get(row.uid));
+      if (isFork || (descent === "gap" && (await tables.head(vault, row.uid))?.mine)) {
         await queueLocalConflict(local, tables, scope, row);
       } else if (descent === "gap") {
         gaps += 1;
@@ -130,24 +132,27 @@ async function rebaseSame(
 /**
  * Queue what is here as a change of its own that conflicts with a row that did not know of it.
  *
- * A row that says that it did, under an older key, is refused.
+ * What waits already, a change or a conflict, stays as it is, and stands against the row. A row that says that it knew of
+ * what is here, under an older key, is refused.
  */
 export async function queueLocalConflict(local: Local, tables: Tables, scope: Scope, row: Row): Promise<void> {
   const { vault } = scope;
   const [here, entry] = [await tables.row(vault, row.uid), await tables.entry(vault, row.uid)];
   if (!here) return;
   await requireGeneration(here.hmac ?? "", row.hmac ?? "");
-  if (entry && entry.base === here.version) {
-    // A change that was made from it stands against the row. By its version alone, the row or a later one could be
-    // taken for what the change was made from.
-    await tables.putEntry({ ...entry, base: DIVERGED, floor: Math.max(entry.floor, here.version) });
-    return;
-  }
+  const mark = await tables.mark(vault, row.uid);
+  const floor = mark?.version ?? here.version;
   const mine = await openDocument(await scope.key(here.collection), here);
   const theirs = await openDocument(await scope.key(row.collection), row);
-  if (mine.deleted === theirs.deleted && (mine.deleted || isSame(mine.content, theirs.content))) return;
-  if (entry && entry.hmac === row.hmac) tables.dropEntry(vault, row.uid);
-  else if (entry) await recreateEntry(local, tables, scope, entry); // it waited for what is here, which is nowhere else now
+  const isEqual = mine.deleted === theirs.deleted && (mine.deleted || isSame(mine.content, theirs.content));
+  if (entry && entry.kind !== "bury") {
+    // It waited to be decided against what is here, which may be nowhere else any more.
+    if (entry.base !== here.version && !mark && !isEqual && !mine.deleted) await copyRow(local, tables, scope, here);
+    // By its version alone, the row or a later one could be taken for what the change was made from.
+    await tables.putEntry({ ...entry, base: DIVERGED, floor: Math.max(entry.floor, floor) });
+    return;
+  }
+  if (isEqual) return;
   const { uid, collection, hmac, version, updatedAt, deletedAt } = here;
   const { data } = mine.purged ? await resealNotice(await scope.key(collection), here) : here;
   await tables.putEntry(
@@ -160,7 +165,7 @@ export async function queueLocalConflict(local: Local, tables: Tables, scope: Sc
       hmac: hmac ?? "",
       version: version - (deletedAt === null ? 0 : 1),
       base: DIVERGED,
-      floor: version,
+      floor,
       madeAt: updatedAt,
     }),
   );
@@ -237,7 +242,7 @@ export async function matchOutbox(tables: Tables, row: Row, stored: Row | undefi
     return;
   }
   requireCollection(entry.collection, row);
-  if (entry.base === DIVERGED && entry.hmac === hmac)
+  if (entry.base === DIVERGED && entry.hmac === hmac && row.version >= entry.floor)
     tables.dropEntry(vault, uid); // the server shows it again
   else if (hmac !== null && (await tables.wasSent(vault, uid, hmac))) await confirmSent(tables, entry, row);
   else if (stored && stored.hmac === entry.hmac) tables.dropEntry(vault, uid);

@@ -88,14 +88,15 @@ async function openIndexedDb(given: string, create: boolean): Promise<Storage> {
   let isClosed = false;
   let database: IDBDatabase | undefined;
   try {
-    const request = indexedDB.open(name, 2);
+    const request = indexedDB.open(name, 3);
     request.onupgradeneeded = ({ oldVersion }) => {
       const { result: made, transaction } = request;
       if (!transaction) return;
-      if (oldVersion) return void packAll(transaction).catch(() => transaction.abort());
-      isNew = true;
-      if (!create) return transaction.abort();
-      for (const table of TABLES) made.createObjectStore(table);
+      isNew = !oldVersion;
+      if (isNew && !create) return transaction.abort();
+      for (const table of TABLES) if (!made.objectStoreNames.contains(table)) made.createObjectStore(table);
+      if (oldVersion === 1) void packAll(transaction).catch(() => transaction.abort());
+      if (!isNew) return;
       transaction.objectStore("facts").put(FORMAT, ["format"]);
     };
     const opened = await result(request);

@@ -133,9 +133,11 @@ export function nextBatch(local: Local, scope: Scope, after: number): Promise<Pr
       vault,
       ready.map(({ uid }) => uid),
     );
-    const sent = await tables.sentUids(vault);
+    const [sent, marks] = [await tables.sentUids(vault), await tables.marks(vault)];
     let [operations, size] = [0, 0];
-    for (const entry of ready) {
+    for (const queued of ready) {
+      // What is sent lies above all that was seen.
+      const entry = { ...queued, floor: Math.max(queued.floor, marks.get(queued.uid)?.version ?? 0) };
       const hmac = heads.get(entry.uid)?.hmac;
       const prepared = await prepare(scope, entry, hmac == null ? NO_PARENT : await short(hmac));
       operations += prepared.operations.length;

@@ -1,5 +1,5 @@
 // Pulling a vault: pages of what has changed, each verified and stored.
-import { Locked, RolledBack, Tampered, Unsupported } from "../errors.js";
+import { Locked, RolledBack, Tampered, UndecidedConflicts, Unsupported } from "../errors.js";
 import { must } from "../format/encoding.js";
 import type { Row, VaultRow } from "../net/decoders.js";
 import { type Scope, WITHHELD } from "../operations/documents.js";
@@ -26,6 +26,8 @@ export async function hasChanges({ store }: Local, row: VaultRow): Promise<boole
 /** Pull what has changed in a vault. */
 export async function pullVault(local: Local, running: RunningReport, scope: Scope, row: VaultRow): Promise<void> {
   const was = await local.store.vault(scope.vault);
+  if (was && was.epoch !== row.epoch && (await local.store.waitsSinceRestore(scope.vault)))
+    throw new UndecidedConflicts();
   try {
     await pullChanges(local, running, scope, row, was);
   } catch (fault) {

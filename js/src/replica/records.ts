@@ -31,6 +31,13 @@ export interface Head extends Omit<Row, "data" | "vaultUid"> {
   readonly mine: boolean;
 }
 
+/** The newest row of a document that was seen: no restore lowers it, only a person's decision. */
+export interface Mark extends Pick<Head, "vault" | "uid" | "version" | "hmac" | "collection" | "deleted"> {}
+
+/** Whether a row is older than a mark, or another one of the same version. */
+export const isBelow = (row: Row, mark: Mark | undefined): boolean =>
+  mark !== undefined && (row.version < mark.version || (row.version === mark.version && row.hmac !== mark.hmac));
+
 /** A queued change, sealed as `version`, and the version of the server's row that it is based on. */
 export interface Entry {
   readonly vault: string;

@@ -9,6 +9,7 @@ export const TABLES = [
   "heads",
   "data",
   "earlier",
+  "marks",
   "outbox",
   "sent",
   "repeats",

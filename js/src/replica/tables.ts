@@ -2,7 +2,16 @@
 import { Locked } from "../errors.js";
 import { compare, short, toUrl } from "../format/encoding.js";
 import type { Row } from "../net/decoders.js";
-import type { ContentsRecord, Entry, Head, KeptKeys, RefusalRecord, VaultRecord } from "./records.js";
+import {
+  type ContentsRecord,
+  DIVERGED,
+  type Entry,
+  type Head,
+  type KeptKeys,
+  type Mark,
+  type RefusalRecord,
+  type VaultRecord,
+} from "./records.js";
 import { type Address, type Changed, LOST, type Storage, type Table, Unit, type View } from "./storage.js";
 
 const EARLIER_VERSIONS = 50; // of a document, versions that are known to be earlier ones
@@ -101,7 +110,7 @@ export class Tables {
   /** Delete a vault and its documents; changes that are queued in it, and its keys, stay. */
   async dropVault(uid: string): Promise<void> {
     for (const head of await this.heads(uid)) {
-      for (const table of ["heads", "data", "earlier"] as const) this.#put([table, uid, head.uid], undefined);
+      for (const table of ["heads", "data", "earlier", "marks"] as const) this.#put([table, uid, head.uid], undefined);
     }
     for (const table of ["repeats", "sent"] as const) {
       for (const one of await this.#all<Uids>(table, uid)) this.#put([table, uid, one.uid], undefined);
@@ -230,8 +239,10 @@ export class Tables {
       vault,
       rows.map(([row]) => row.uid),
     );
+    const marks = before.size ? await this.marks(vault) : undefined;
     for (const [{ data, vaultUid: _, ...row }, deleted] of rows) {
       const old = before.get(row.uid);
+      if (old) this.#keepMark(old, row, marks?.get(row.uid));
       if (old?.hmac != null && old.hmac !== row.hmac) {
         const earlier = (await this.#one<[number, string][]>("earlier", vault, row.uid)) ?? [];
         const kept = [
@@ -243,6 +254,30 @@ export class Tables {
       this.#put(["heads", vault, row.uid], { vault, ...row, deleted, mine } satisfies Head);
       this.#put(["data", vault, row.uid], data);
     }
+  }
+
+  /** Keep the mark of a document that gets a row which is not above it, and forget one that is reached. */
+  #keepMark(old: Head, row: Pick<Head, "version" | "hmac">, mark: Mark | undefined): void {
+    const { vault, uid, version, hmac, collection, deleted } = old;
+    const at: Address = ["marks", vault, uid];
+    if (row.version <= version && row.hmac !== hmac) {
+      if (!mark || version > mark.version)
+        this.#put(at, { vault, uid, version, hmac, collection, deleted } satisfies Mark);
+    } else if (mark && (row.version > mark.version || (row.version === mark.version && row.hmac === mark.hmac))) {
+      this.#put(at, undefined);
+    }
+  }
+
+  /** The marks of a vault above what the server has shown since, by uid. A document without one is the newest seen. */
+  async marks(vault: string): Promise<Map<string, Mark>> {
+    return byUid(await this.#all<Mark>("marks", vault));
+  }
+
+  mark = (vault: string, uid: string): Promise<Mark | undefined> => this.#one("marks", vault, uid);
+
+  /** Let what the server shows be the mark: a person has decided so. */
+  lowerMark(vault: string, uid: string): void {
+    this.#put(["marks", vault, uid], undefined);
   }
 
   /** A restored server does not have these rows: the times that another database gave them mean nothing. */
@@ -260,7 +295,7 @@ export class Tables {
 
   /** Delete a document that the server lost in a restore. */
   dropRow(vault: string, uid: string): void {
-    for (const table of ["heads", "data"] as const) this.#put([table, vault, uid], undefined);
+    for (const table of ["heads", "data", "marks"] as const) this.#put([table, vault, uid], undefined);
   }
 
   // What a restored server has forgotten
@@ -317,6 +352,13 @@ export class Tables {
       const head = heads[at] as Head | undefined;
       return head && head.version !== entry.base && head.collection === entry.collection;
     });
+  }
+
+  /** Whether a conflict waits in a vault with something that follows on nothing that the server has. */
+  async waitsSinceRestore(vault: string): Promise<boolean> {
+    const entries = (await this.entries(vault)).filter(({ base }) => base === DIVERGED);
+    const uids = entries.map(({ uid }) => uid);
+    return (await this.headsOf(vault, uids)).size > 0;
   }
 
   /** Queue a change in the place of an earlier one of the same document. `resealed`: it is the same, and stays refused. */

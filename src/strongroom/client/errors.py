@@ -3,6 +3,7 @@
     Refusal
     ├── Tampered        tampered           what was received is not what a key holder made for this place
     ├── RolledBack      rolled_back        it was true once, and this device has seen newer
+    │   ├── UndecidedConflicts             undecided_conflicts        a restore, while conflicts of the one before wait
     │   └── CredentialsRolledBack          credentials_rolled_back    the same of the password or the recovery key
     ├── WeakParameters  weak_parameters    key-derivation parameters outside the format's limits, or below those seen
     ├── Locked          locked             there is no key here for that
@@ -47,6 +48,16 @@ class CredentialsRolledBack(RolledBack):
         "The server was restored from a backup that is older than your last change of password or recovery key. "
         "Nothing was written. Open your replica with `unlock`, and call `change_password` with the password of that "
         "time and a new one; then make a new recovery key."
+    )
+
+
+class UndecidedConflicts(RolledBack):
+    """The server was restored again while conflicts of before wait: what they keep must not be compared away."""
+
+    code = "undecided_conflicts"
+    sentence = (
+        "The server was restored again, and conflicts since the restore before wait in this vault. Decide them first; "
+        "until then the vault is not synced, and nothing of it is lost."
     )
 
 

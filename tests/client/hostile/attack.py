@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from strongroom.client import Locked, RolledBack, Tampered, Unsupported, WeakParameters, keep_mine
+from strongroom.client import Locked, RolledBack, Tampered, UndecidedConflicts, Unsupported, WeakParameters, keep_mine
 from strongroom.client.replica.report import Report
 from strongroom.errors import Refusal
 from tests.client.hostile.lying_proxy import Lie
@@ -135,13 +135,23 @@ def _sync_again(stage: Stage, wanted: Attack) -> None:
     stage.liar.lie = None
     if stage.core.session._access is None or not wanted.again:
         return
-    for conflict in stage.replica.sync().conflicts:
-        conflict.resolve(keep_mine)
+    synced: Any = met(stage.replica.sync)
+    if isinstance(synced, UndecidedConflicts):  # the honest epoch is another one again
+        _keep_mine(stage)
+        synced = met(stage.replica.sync)
+    if isinstance(synced, Refusal):
+        raise Broken(f"{wanted.name}: when the server is honest again, the replica says {synced!r}")
+    _keep_mine(stage)
     stage.replica.sync()
     theirs = {note.uid: note.value for note in stage.theirs()}
     mine = {note.uid: note.value for note in stage.mine()}
     if mine != theirs:
         raise Broken(f"{wanted.name}: when the server is honest again, the replica is not in step")
+
+
+def _keep_mine(stage: Stage) -> None:
+    for conflict in stage.replica.conflicts():
+        conflict.resolve(keep_mine)
 
 
 def met(act: Callable[[], Any]) -> Any:

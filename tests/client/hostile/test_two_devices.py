@@ -12,9 +12,10 @@ from strongroom.client.format import keyring
 from strongroom.client.format.primitives import sha256
 from strongroom.errors import InvalidCredentials
 from tests.client.forged_keyrings import after
+from tests.client.hostile import three_epochs
 from tests.client.hostile.lying_proxy import Liar
 from tests.client.hostile.on_accounts import KEYRING, LOGIN, PRELOGIN
-from tests.client.hostile.scenario import about, core_of, together
+from tests.client.hostile.scenario import People, Stage, about, core_of, together
 from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.people.credentials import PASSWORD, unique_email
 
@@ -113,3 +114,25 @@ def test_a_replica_remembers_its_keyring_across_logins(
     again = hostile.client(liar.url)
     again.unlock(path, PASSWORD)
     assert core_of(again).sealed == core_of(here).sealed
+
+
+def test_three_epochs_set_nothing_back(
+    hostile: PythonClientFactory, liar: Liar, people: People, tmp_path: Path
+) -> None:
+    """A server without a key says that it was restored, three times: what was seen stays, and what was deleted."""
+    stage = Stage(hostile, liar, people, tmp_path)
+    try:
+        three_epochs.play(stage)
+    finally:
+        stage.close()
+
+
+def test_an_older_row_of_the_same_content_lowers_nothing(
+    hostile: PythonClientFactory, liar: Liar, people: People, tmp_path: Path
+) -> None:
+    """What was written between the two is older than what this device has seen, and a conflict."""
+    stage = Stage(hostile, liar, people, tmp_path)
+    try:
+        three_epochs.play_equal(stage)
+    finally:
+        stage.close()

@@ -15,6 +15,7 @@ import {
   Tampered,
   Unauthorized,
   Unavailable,
+  UndecidedConflicts,
   Unsupported,
   WeakParameters,
   WrongServer,
@@ -33,6 +34,7 @@ import { isMissingPart, tellMissingPart } from "./release.js";
  * - `disabled`: the operator has disabled the account.
  * - `rolledBack`, `credentialsRolledBack`, `tampered`, `weak`: the server lies, was damaged, or was restored from an older
  *   backup. Nothing was believed, and nothing overwritten; there are no more syncs until a person tries again.
+ * - `undecided`: the server was restored again while conflicts since the restore before wait: a person decides them.
  * - `older`: the server lacks what a sync needs, because it is of an older release. It is tried again by itself.
  * - `old`: the account uses something that this app does not know.
  * - `other`: a fault of this app or of the browser.
@@ -46,6 +48,7 @@ export type SyncProblemKind =
   | "disabled"
   | "rolledBack"
   | "credentialsRolledBack"
+  | "undecided"
   | "tampered"
   | "weak"
   | "older"
@@ -79,6 +82,7 @@ const KINDS: readonly [SyncProblemKind, ...(new (...given: never[]) => Error)[]]
   ["password", InvalidCredentials],
   ["disabled", AccountDisabled],
   ["credentialsRolledBack", CredentialsRolledBack],
+  ["undecided", UndecidedConflicts],
   ["rolledBack", RolledBack],
   ["tampered", Tampered],
   ["weak", WeakParameters],
@@ -89,7 +93,13 @@ const KINDS: readonly [SyncProblemKind, ...(new (...given: never[]) => Error)[]]
 const NO_SUCH_PATH = ["NotFound", "MethodNotAllowed"];
 const BY_ITSELF: readonly SyncProblemKind[] = ["offline", "busy", "wrongServer", "older"];
 /** Those that get a page-wide notice. */
-export const ALARMS: readonly SyncProblemKind[] = ["rolledBack", "credentialsRolledBack", "tampered", "weak"];
+export const ALARMS: readonly SyncProblemKind[] = [
+  "rolledBack",
+  "credentialsRolledBack",
+  "undecided",
+  "tampered",
+  "weak",
+];
 
 /** What an error means. */
 export function syncProblemOf(fault: unknown): SyncProblem {

@@ -238,6 +238,7 @@ export const texts = {
     other: "Something went wrong while syncing. What you change is kept on this device.",
     rolledBack: "",
     credentialsRolledBack: "",
+    undecided: "",
     tampered: "",
     weak: "",
     enterPassword: "Log in again",
@@ -257,6 +258,11 @@ export const texts = {
       title: "The server was restored from an old backup",
       what: "The backup is older than your last change of password or recovery key, so the server knows the password of that time.",
       next: "Change the password in the settings: as the current one, give the password of that time. Then make a new recovery key.",
+    },
+    undecided: {
+      title: "The server was restored again",
+      what: "Conflicts since the restore before wait on this device.",
+      next: "Decide the conflicts, and try again. Until then nothing is synced, and nothing of it is lost.",
     },
     tampered: {
       title: "The server sent something that is not yours",

@@ -98,7 +98,9 @@ class RestoreReconciliation:
         if here is not None and self._is_past(row, here):
             self._file.documents.put_repeat(self._scope.vault, row.uid, row.version)
             return False
+        mark = self._file.marks.get(self._scope.vault, row.uid)
         follows = here is None or (row.version > here.version and descent in {None, Descent.FOLLOWS})
+        follows = follows and (mark is None or not mark.is_above(row))
         if not follows:
             incoming.queue_local_conflict(self._local, self._scope, row)
         self._file.documents.put([(row, made.deleted)])

@@ -189,8 +189,9 @@ def _apply(
         _rebase(local, scope, changed, row)
     else:
         local.file.outbox.drop(entry.vault, entry.uid)
+        local.file.marks.lower(entry.vault, entry.uid)
         if resolution.kind == "both" and not conflict.mine.deleted:
-            _copy(local, scope, entry, conflict.mine)
+            _copy(local, scope, conflict.mine)
 
 
 def _rebase(local: Local, scope: KeyScope, entry: Entry, row: model.Document) -> None:
@@ -201,14 +202,19 @@ def _rebase(local: Local, scope: KeyScope, entry: Entry, row: model.Document) ->
     local.file.outbox.put(msgspec.structs.replace(entry, base=row.version, before=row))
 
 
-def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
-    keys = scope.key(entry.collection)
+def copy_row(local: Local, scope: KeyScope, row: model.Document) -> None:
+    """Keep the value of a row as a new document."""
+    _copy(local, scope, local.open_local_row(scope, row))
+
+
+def _copy(local: Local, scope: KeyScope, mine: Document) -> None:
+    keys = scope.key(mine.wire)
     now = local.core.clock()
     uid = identifiers.new_uid(now)
     sealed = seal.seal_document(keys, uid, 1, mine.raw)
     local.file.outbox.put(
         Entry(
-            vault=entry.vault,
+            vault=mine.vault,
             uid=uid,
             collection=keys.wire,
             kind=PUT,
@@ -222,8 +228,8 @@ def _copy(local: Local, scope: KeyScope, entry: Entry, mine: Document) -> None:
 
 
 def recreate_entry(local: Local, scope: KeyScope, entry: Entry) -> None:
-    """Turn a change without a base into a new document; a deletion is dropped."""
+    """Turn a change of a document that is deleted and purged into a new one; a deletion has nothing left to do."""
     mine = local.open_entry(scope, entry)
     local.file.outbox.drop(entry.vault, entry.uid)
     if not mine.deleted:
-        _copy(local, scope, entry, mine)
+        _copy(local, scope, mine)

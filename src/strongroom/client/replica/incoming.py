@@ -11,7 +11,7 @@ from strongroom.client.format import seal
 from strongroom.client.format.parents import Descent, Link, follows, trace
 from strongroom.client.net import requests
 from strongroom.client.operations import documents, rollback
-from strongroom.client.replica.conflicts import recreate_entry
+from strongroom.client.replica.conflicts import copy_row
 from strongroom.client.replica.store.records import DELETE, DELETE_ONLY, DIVERGED, PUT, Entry, RefusalRecord
 from strongroom.errors import NotFound, UidTaken
 
@@ -94,9 +94,11 @@ def store_page(
     with file.transaction():
         fresh = [one for one in verified if is_new(heads.get(one[0].uid), one[0])] if heads else verified
         queued_documents = file.outbox.documents()
-        for row, _ in fresh if traced else ():
-            descent = traced.get(row.uid)
-            if descent is Descent.FORKED or (descent is Descent.GAP and file.documents.is_mine(scope.vault, row.uid)):
+        marks = file.marks.of(scope.vault) if heads else {}
+        for row, _ in fresh if traced or marks else ():
+            descent, mark = traced.get(row.uid), marks.get(row.uid)
+            is_fork = descent is Descent.FORKED or (mark is not None and mark.is_above(row))
+            if is_fork or (descent is Descent.GAP and file.documents.is_mine(scope.vault, row.uid)):
                 queue_local_conflict(local, scope, row)
             elif descent is Descent.GAP:
                 gaps += 1
@@ -129,25 +131,26 @@ def _rebase_same(local: Local, scope: KeyScope, row: Document, head: Head | None
 def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
     """Queue what is here as a change of its own that conflicts with a row that did not know of it.
 
-    A row that says that it did, under an older key, is refused.
+    What waits already, a change or a conflict, stays as it is, and stands against the row. A row that says that it knew
+    of what is here, under an older key, is refused.
     """
     here, entry = local.file.documents.get(scope.vault, row.uid), local.file.outbox.get(scope.vault, row.uid)
     if here is None:
         return
     seal.require_generation(here.hmac or "", row.hmac or "")
-    if entry is not None and entry.base == here.version:  # a change that was made from it stands against the row
-        # By its version alone, the row or a later one could be taken for what the change was made from.
-        floor = max(entry.floor, here.version)
-        local.file.outbox.put(msgspec.structs.replace(entry, base=DIVERGED, floor=floor))
-        return
+    mark = local.file.marks.get(scope.vault, row.uid)
+    floor = here.version if mark is None else mark.version
     mine = seal.open_document(scope.key(here.collection), here)
     theirs = seal.open_document(scope.key(row.collection), row)
-    if mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content):
+    is_same = mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content)
+    if entry is not None and entry.kind != DELETE_ONLY:
+        if entry.base != here.version and mark is None and not (is_same or mine.deleted):
+            copy_row(local, scope, here)  # it waited to be decided against this, which may be nowhere else any more
+        # By its version alone, the row or a later one could be taken for what the change was made from.
+        local.file.outbox.put(msgspec.structs.replace(entry, base=DIVERGED, floor=max(entry.floor, floor)))
         return
-    if entry is not None and entry.hmac == row.hmac:
-        local.file.outbox.drop(scope.vault, row.uid)
-    elif entry is not None:  # it waited to be decided against what is here, which is nowhere else any more
-        recreate_entry(local, scope, entry)
+    if is_same:
+        return
     data = seal.reseal_notice(scope.key(here.collection), here).data if mine.purged else here.data
     local.file.outbox.put(
         Entry(
@@ -159,7 +162,7 @@ def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
             hmac=here.hmac or "",
             version=here.version - (here.deleted_at is not None),
             base=DIVERGED,
-            floor=here.version,
+            floor=floor,
             made_at=here.updated_at,
         )
     )
@@ -228,7 +231,7 @@ def match_outbox(file: File, row: Document, stored: Document | None, *, deleted:
         file.refusals.put(RefusalRecord(vault=row.vault_uid, uid=row.uid, kind=UidTaken.code))
         return
     rollback.require_collection(entry.collection, row)
-    if entry.base == DIVERGED and entry.hmac == row.hmac:
+    if entry.base == DIVERGED and entry.hmac == row.hmac and row.version >= entry.floor:
         file.outbox.drop(row.vault_uid, row.uid)  # the server shows it again: there is nothing to decide
     elif row.hmac is not None and file.outbox.was_sent(row.vault_uid, row.uid, row.hmac):
         _confirm_sent(file, entry, row)

@@ -136,7 +136,11 @@ def next_batch(local: Local, scope: KeyScope, after: int) -> list[EntryOperation
         ready = local.file.outbox.ready(scope.vault, after, MOST_OPERATIONS)
         heads = local.file.documents.heads(scope.vault, [entry.uid for entry in ready])
         sent = local.file.outbox.sent_uids(scope.vault)
-        for entry in ready:
+        marks = local.file.marks.of(scope.vault)
+        for queued in ready:
+            mark = marks.get(queued.uid)  # what is sent lies above all that was seen
+            floor = queued.floor if mark is None else max(queued.floor, mark.version)
+            entry = msgspec.structs.replace(queued, floor=floor)
             prepared = _entry_operations(scope, entry, _parent(heads.get(entry.uid)))
             operations += len(prepared.operations)
             size += prepared.size

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from strongroom.client.errors import Locked, RolledBack, Tampered, Unsupported
+from strongroom.client.errors import Locked, RolledBack, Tampered, UndecidedConflicts, Unsupported
 from strongroom.client.net import effects
 from strongroom.client.operations import documents, listing
 from strongroom.client.replica import blobs, incoming
@@ -52,6 +52,8 @@ class Pull:
     def run(self, scope: KeyScope, row: responses.Vault) -> Effects[None]:
         """Pull what has changed in a vault."""
         was = self._file.vaults.get(scope.vault)
+        if was is not None and was.epoch != row.epoch and self._file.outbox.waits_since_restore(scope.vault):
+            raise UndecidedConflicts
         try:
             yield from self._pull_changes(scope, row, was)
         except (Tampered, RolledBack, Locked, Unsupported):

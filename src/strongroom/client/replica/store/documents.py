@@ -177,7 +177,8 @@ class DocumentTable:
 
     def drop(self, vault: str, uid: str) -> None:
         """Delete a document that the server lost in a restore."""
-        self._db.run(f"DELETE FROM documents WHERE vault = {VAULT_NUMBER} AND uid = ?2", vault, uid)
+        for table in ("documents", "marks"):
+            self._db.run(f"DELETE FROM {table} WHERE vault = {VAULT_NUMBER} AND uid = ?2", vault, uid)
 
     def had_version(self, row: Document) -> bool:
         """Whether this device had this version of a document earlier."""

@@ -6,6 +6,7 @@ import os
 
 from strongroom.client.replica.store.database import Database
 from strongroom.client.replica.store.documents import DocumentTable
+from strongroom.client.replica.store.marks import MarkTable
 from strongroom.client.replica.store.outbox import Outbox
 from strongroom.client.replica.store.refusals import RefusalTable
 from strongroom.client.replica.store.vaults import VaultTable
@@ -19,4 +20,5 @@ class File(Database):
         self.refusals = RefusalTable(self)
         self.vaults = VaultTable(self)
         self.documents = DocumentTable(self, self.refusals)
+        self.marks = MarkTable(self)
         self.outbox = Outbox(self, self.refusals)

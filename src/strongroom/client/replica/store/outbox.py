@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from strongroom.client.replica.store.records import Entry
+from strongroom.client.replica.store.records import DIVERGED, Entry
 from strongroom.model import Document
 
 if TYPE_CHECKING:
@@ -59,6 +59,11 @@ class Outbox:
             " WHERE o.base != d.version AND o.collection = c.collection ORDER BY o.seq"
         )
         return [(row[0], row[1]) for row in self._db.select(statement)]
+
+    def waits_since_restore(self, vault: str) -> bool:
+        """Whether a conflict waits in a vault with something that follows on nothing that the server has."""
+        statement = f"SELECT 1 FROM {_WITH_DOCUMENT} WHERE o.vault = ? AND o.base = {DIVERGED} AND d.version LIMIT 1"
+        return bool(self._db.select(statement, vault))
 
     def length(self) -> int:
         """The number of queued changes."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
@@ -15,6 +15,19 @@ DELETE_ONLY: Final = "bury"  # the notice is stored, the server's own deletion i
 
 
 Head: TypeAlias = tuple[int, str | None, int, int, str]  # version, proof, created_at, updated_at, collection
+
+
+class Mark(NamedTuple):
+    """The newest row of a document that was seen: no restore lowers it, only a person's decision."""
+
+    version: int
+    hmac: str
+    collection: str
+    deleted: bool
+
+    def is_above(self, row: Document) -> bool:
+        """Whether a row is older than this, or another one of the same version."""
+        return row.version < self.version or (row.version == self.version and row.hmac != self.hmac)
 
 
 class VaultRecord(Struct, frozen=True, kw_only=True):

@@ -66,6 +66,25 @@ SCHEMA: Final = f"""
             ON CONFLICT DO NOTHING;
         DELETE FROM earlier WHERE vault = OLD.vault AND uid = OLD.uid AND version <= OLD.version - {EARLIER_VERSIONS};
     END;
+    CREATE TABLE marks (
+        vault INTEGER NOT NULL,
+        uid TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        hmac TEXT NOT NULL,
+        collection INTEGER NOT NULL,
+        deleted INTEGER NOT NULL,
+        PRIMARY KEY (vault, uid)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TRIGGER keep_mark AFTER UPDATE ON documents WHEN NEW.version <= OLD.version AND OLD.hmac != NEW.hmac BEGIN
+        INSERT INTO marks (vault, uid, version, hmac, collection, deleted)
+            VALUES (OLD.vault, OLD.uid, OLD.version, OLD.hmac, OLD.collection, OLD.deleted)
+            ON CONFLICT (vault, uid) DO UPDATE SET version = excluded.version, hmac = excluded.hmac,
+                collection = excluded.collection, deleted = excluded.deleted WHERE excluded.version > version;
+    END;
+    CREATE TRIGGER reach_mark AFTER UPDATE ON documents BEGIN
+        DELETE FROM marks WHERE vault = NEW.vault AND uid = NEW.uid
+            AND (version < NEW.version OR (version = NEW.version AND hmac = NEW.hmac));
+    END;
     CREATE TABLE outbox (
         seq INTEGER PRIMARY KEY AUTOINCREMENT,
         vault TEXT NOT NULL,

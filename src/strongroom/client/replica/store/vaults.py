@@ -72,7 +72,7 @@ class VaultTable:
     def drop(self, uid: str) -> None:
         """Delete a vault and its documents; changes that are queued in it, and its keys, stay."""
         with self._db.transaction():
-            for table in ("documents", "earlier"):
+            for table in ("documents", "earlier", "marks"):
                 self._db.run(f"DELETE FROM {table} WHERE vault = {VAULT_NUMBER}", uid)
             for table in ("places", "repeats", "sent"):
                 self._db.run(f"DELETE FROM {table} WHERE vault = ?", uid)
