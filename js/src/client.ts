@@ -10,7 +10,7 @@ import { Core } from "./operations/core.js";
 import { Scope } from "./operations/documents.js";
 import type { Authenticator } from "./operations/factors.js";
 import * as login from "./operations/login.js";
-import type { Progress } from "./operations/rotation.js";
+import type { Progress, Rotation, Unseen } from "./operations/rotation.js";
 import type { SessionPlace } from "./operations/savedSessions.js";
 import type { Usage } from "./operations/usageAndLog.js";
 import { openVault } from "./operations/vaults.js";
@@ -223,27 +223,36 @@ export class Client {
   }
 
   /**
-   * Make new keys for the account and every vault, and seal everything anew under them.
+   * Make new keys for the account and every vault, and encrypt everything again under them.
    *
    * Whoever has had the keys of before (a lost device, an old password with an old keyring, an agent with a token)
    * cannot read what is written from now on. API keys, and tokens with them, are revoked. After an interruption, call it
    * again or call `finishRotation`. Give a new password too: without one, whoever has had the account's keys and works
    * with the server can show a device that logs in for the first time the keys of before, and read what it writes.
    *
-   * If there is a recovery key, a new one is returned, to be printed; the one of before then opens nothing more.
+   * If there is a recovery key, the result has a new one, to be printed; the one of before then opens nothing more.
+   *
+   * What this device has not read before the keys change is not encrypted again: whoever has had the keys of before, and
+   * works with the server, may have made it. The result has it as `unseen`; `finishRotation` takes what its caller
+   * accepts. When nothing is left, nobody believes anything under the keys of before any more.
    */
   async rotateKeys(
     password: string,
     options: CodeOptions & { newPassword?: string; progress?: Progress } = {},
-  ): Promise<string | undefined> {
+  ): Promise<Rotation> {
     const { newPassword, progress, code } = options;
     const [{ rotation }, { FactorSource }] = await Promise.all([rare(), passwords()]);
     return rotation.rotateKeys(this.#core, password, newPassword, progress, new FactorSource(code));
   }
 
-  /** Seal anew what an interrupted rotation has left; it does nothing where nothing is left. */
-  async finishRotation({ progress }: { progress?: Progress } = {}): Promise<void> {
-    await (await rare()).rotation.reseal(this.#core, progress);
+  /**
+   * Encrypt again what an interrupted rotation has left; it does nothing where nothing is left.
+   *
+   * It takes what this device has read before, and what is given as `accept`: what an earlier `Rotation` has as
+   * `unseen`, or a part of that. Ask a person first.
+   */
+  async finishRotation(options: { accept?: Iterable<Unseen>; progress?: Progress } = {}): Promise<Rotation> {
+    return (await rare()).rotation.finish(this.#core, options.accept ?? [], options.progress);
   }
 
   /**

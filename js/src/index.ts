@@ -13,7 +13,7 @@ export type { Authenticator, Code } from "./operations/factors.js";
 export type { Version } from "./operations/history.js";
 export type { ListedPasskey, NewPasskey } from "./operations/passkeys.js";
 export type { SessionPlace, SessionRecord } from "./operations/savedSessions.js";
-export type { Progress } from "./operations/rotation.js";
+export type { Progress, Rotation, Unseen } from "./operations/rotation.js";
 export type { Permission, TokenOptions } from "./operations/tokens.js";
 export type { Usage } from "./operations/usageAndLog.js";
 export type { SchemaResult, StandardSchema, Value, ValueType } from "./operations/valueTypes.js";

@@ -5,6 +5,7 @@ export * as blobs from "./operations/blobs.js";
 export * as ceremonies from "./operations/ceremonies.js";
 export * as collections from "./operations/collections.js";
 export * as credentials from "./operations/credentials.js";
+export * as deletions from "./operations/deletions.js";
 export * as descent from "./operations/descent.js";
 export * as history from "./operations/history.js";
 export * as passkeys from "./operations/passkeys.js";

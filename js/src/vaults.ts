@@ -9,7 +9,7 @@ import * as documents from "./operations/documents.js";
 import { type Document, Scope } from "./operations/documents.js";
 import type { Version } from "./operations/history.js";
 import { Listing } from "./operations/listing.js";
-import type { Progress } from "./operations/rotation.js";
+import type { Progress, Rotation } from "./operations/rotation.js";
 import type { TokenOptions } from "./operations/tokens.js";
 import type { OpenVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
@@ -169,9 +169,15 @@ export class Vault implements AsyncIterable<Document> {
     this.#opened = await (await rare()).vaultChanges.renameVault(this.#core, this.#opened, name);
   }
 
-  /** Make a new key for this vault, and seal everything in it anew. Tokens for it are revoked. */
-  async rotate({ progress }: { progress?: Progress } = {}): Promise<void> {
-    this.#opened = await (await rare()).rotation.rotateVault(this.#core, this.#opened, progress);
+  /**
+   * Make a new key for this vault, and encrypt everything in it again. Tokens for it are revoked.
+   *
+   * Of the result, `unseen` is what this device had not read before: `finishRotation` of the client takes it.
+   */
+  async rotate({ progress }: { progress?: Progress } = {}): Promise<Rotation> {
+    const [opened, rotation] = await (await rare()).rotation.rotateVault(this.#core, this.#opened, progress);
+    this.#opened = opened;
+    return rotation;
   }
 
   /** Delete the vault and everything in it, at once and for good. */
@@ -264,7 +270,7 @@ export class Collection<T = Value> implements AsyncIterable<Document<T>> {
 
   /** Delete a document, if it has not changed since you read it. */
   async delete(document: Document<unknown>): Promise<Document<T>> {
-    return documents.remove(this.#core, this.#scope, document);
+    return (await rare()).deletions.remove(this.#core, this.#scope, document);
   }
 
   /** New documents, in batches. With `uids`, one for each value, what was created before is not created again. */

@@ -142,7 +142,7 @@ test("a keyring that is opened with a key that cannot be extracted changes its v
 test("what the machine seals wrongly is not handed out", async () => {
   hashCheaply();
   const right = primitives();
-  const keys = await vaultKeys(new Uint8Array(16), "v", [[1, new Secret(new Uint8Array(32))]]);
+  const keys = await vaultKeys(new Uint8Array(16), "v", [[1, new Secret(new Uint8Array(32))]], 1);
   const writers: (() => Promise<unknown>)[] = [
     () => account.register("ada@example.com", PASSWORD),
     () => sealName(keys, newest(keys), "vault", "name"),
@@ -264,6 +264,7 @@ test("a proof under an older key is refused where it follows on one under a newe
         new Uint8Array(16),
         "v",
         generations.map((one) => [one, new Secret(new Uint8Array(32).fill(one))]),
+        1,
       ),
       "c",
       true,

@@ -101,6 +101,7 @@ test("a keyring is sealed with its slots, and within its bound", async () => {
     name: `${at}`.padEnd(255, "x"),
     sealed: true,
     made: true,
+    floor: 1,
     keys: [{ generation: 1, key: toBase64(new Uint8Array(32)) }],
   }));
   const full = (sentence: RegExp) => (fault: unknown) => fault instanceof Invalid && sentence.test(fault.message);
@@ -131,7 +132,7 @@ test("a keyring that lacks something is not sent", async () => {
     () => ({ vaults: [] }),
     ({ vaults }) => ({ vaults: vaults.map((vault) => ({ ...vault, name: "person" })) }),
     ({ vaults }) => ({
-      vaults: vaults.map(({ uid, name, sealed, keys }) => ({ uid, name, sealed, keys, made: true })),
+      vaults: vaults.map(({ uid, name, sealed, floor, keys }) => ({ uid, name, sealed, floor, keys, made: true })),
     }),
     () => ({ slots: [] }),
   ];
@@ -168,6 +169,7 @@ test("a proof follows on the one that it names, and not under an older key", asy
         new Uint8Array(16),
         "v",
         generations.map((one) => [one, new Secret(new Uint8Array(32).fill(one))]),
+        1,
       ),
       "c",
       true,
@@ -260,6 +262,7 @@ test("a token carries no part that is too long and no more than 255 keys, and is
     scope: 3,
     vault: "v",
     name: "",
+    floor: 1,
     keys: [[1, new Secret(new Uint8Array(32))]] as const,
     collections: [],
   };

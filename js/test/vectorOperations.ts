@@ -48,10 +48,12 @@ import {
   recoveryWrap,
   sealAuth,
 } from "../src/format/recovery.js";
+import { openPastDocument } from "../src/format/past.js";
 import {
   blobLineage,
   link,
   openBlob,
+  type Opened,
   openDocument,
   parentAfter,
   readProof,
@@ -79,6 +81,13 @@ const secret = (text: string): Secret => new Secret(unhex(text));
 const key = (text: string): Promise<object> => primitives().key("HKDF", unhex(text));
 const keysOf = (raw: Secret): { auth: Secret; wrap: Secret } => ({ auth: raw, wrap: raw });
 const shown = ({ kind, data }: Content): object => ({ kind, content: hex(data) });
+const shownDocument = ({ deleted, purged, generation, parent, content: opened }: Opened): object => ({
+  deleted,
+  purged,
+  generation,
+  parent: hex(parent),
+  ...shown(opened),
+});
 const content = (given: Given): Content => ({ kind: given.kind, data: unhex(given.content) });
 const generations = (given: [number, string][]) => given.map(([generation, raw]) => [generation, secret(raw)] as const);
 
@@ -105,7 +114,7 @@ function tape(draws: readonly string[]): Random {
 }
 
 const vaultOf = (given: Given): Promise<VaultKeys> =>
-  vaultKeys(unhex(given.account), given.vault, generations(given.vaultKeys));
+  vaultKeys(unhex(given.account), given.vault, generations(given.vaultKeys), given.floor ?? 1);
 const collectionOf = async (given: Given): Promise<CollectionKeys> => ({
   account: unhex(given.account),
   vault: given.vault,
@@ -113,6 +122,7 @@ const collectionOf = async (given: Given): Promise<CollectionKeys> => ({
   wires: given.wires,
   keys: await Promise.all(generations(given.collectionKeys).map(collectionKey)),
   keyring: null,
+  floor: given.floor ?? 1,
 });
 const passkeyOf = (given: Given) => passkeySecret(given.rpId, unhex(given.credential), unhex(given.prf));
 
@@ -143,6 +153,8 @@ async function changed(ring: Keyring, change: Given, random: Random): Promise<Ke
       return withoutVault(ring, change.uid);
     case "rotate vault":
       return keyringSlots.withRotatedVault(ring, change.uid, random);
+    case "floor":
+      return keyringSlots.withFloors(ring, new Map([[change.uid, change.floor]])) ?? ring;
     case "rotate":
       return keyringSlots.rotated(ring, random);
     case "password":
@@ -355,16 +367,8 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
     );
     return { ...made, associated: hex(associated) };
   },
-  "open-document": async (given) => {
-    const {
-      deleted,
-      purged,
-      generation,
-      parent,
-      content: opened,
-    } = await openDocument(await collectionOf(given), given.row);
-    return { deleted, purged, generation, parent: hex(parent), ...shown(opened) };
-  },
+  "open-document": async (given) => shownDocument(await openDocument(await collectionOf(given), given.row)),
+  "open-past-document": async (given) => shownDocument(await openPastDocument(await collectionOf(given), given.row)),
   link: async ({ row }) => ({ link: link(row), parentAfter: hex(await parentAfter(row)) }),
   trace: async (given) => ({
     descent: await trace(given.newest, given.seen, given.history, given.of === "blob" ? blobLineage : readProof),
@@ -390,19 +394,21 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
         scope,
         vault,
         name,
+        floor: given.floor ?? 1,
         keys,
         collections: part ? given.wires : [],
       }),
     };
   },
   "read-token": async (given) => {
-    const { apiKey, account, scope, vault, name, keys, collections } = await readToken(given.token);
+    const { apiKey, account, scope, vault, name, floor, keys, collections } = await readToken(given.token);
     return {
       apiKey,
       account: hex(account),
       scope,
       vault,
       name,
+      floor,
       keys: keys.map(([generation, one]) => [generation, hex(one.reveal())]),
       collections,
     };

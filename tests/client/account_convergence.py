@@ -295,7 +295,7 @@ class ConvergeAccount(Converge):
         new = self.person.new_password() if renewed else None
 
         def work() -> None:
-            key = _first(old, lambda one: device.client.rotate_keys(one, new_password=new))
+            key = _first(old, lambda one: device.client.rotate_keys(one, new_password=new)).recovery_key
             self.person.recovery_keys += [] if key is None else [key]
 
         self._do("rotation of the account", device, work, fate, crash)
@@ -310,10 +310,13 @@ class ConvergeAccount(Converge):
     @precondition(lambda self: not self.astray)
     @rule(data=st.data(), fate=fates, crash=crashes)
     def finish_rotation(self, data: st.DataObject, fate: list[str], crash: tuple[int, bool] | None) -> None:
-        """Somebody finishes what may be left of a rotation."""
+        """Somebody finishes what may be left of a rotation, and accepts what the device had not read."""
         device = data.draw(st.sampled_from(self.own()))
-        # By name each time: in a new process the device has another client.
-        self._do("end of a rotation", device, lambda: device.client.finish_rotation(), fate, crash)  # noqa: PLW0108
+
+        def work() -> None:
+            device.client.finish_rotation(accept=device.client.finish_rotation().unseen)
+
+        self._do("end of a rotation", device, work, fate, crash)
 
     @precondition(lambda self: not self.astray)
     @rule(data=st.data(), fate=fates, crash=crashes, removed=st.booleans())

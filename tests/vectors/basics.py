@@ -583,7 +583,9 @@ def bundles() -> Book:
         "a vault without a name": one | {"scope": 1, "name": ""},
         "a vault whose names are not sealed": one | {"scope": 3},
         "a vault that has no UUID": one | {"scope": 1, "vault": "Tresor №1"},
+        "a vault whose floor has risen": base | {"scope": 1, "vaultKeys": VAULT_KEYS, "floor": VAULT_KEYS[1][0]},
         "a collection with three generations": part,
+        "a collection whose floor has risen": part | {"floor": VAULT_KEYS[2][0]},
         "a collection": part | {"collectionKeys": collections[:1], "wires": wires[2:]},
         "a collection whose name is not sealed": part | {"wires": ["notes"]},
     }
@@ -606,8 +608,8 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         refuse(f"{name}, its checksum right", "srv_" + encoding.to_url(whole), refusal_of(whole, "validation_error"))
 
     raw = encoding.from_url(whole.removeprefix("srv_"))
-    ends = {"API key": 18, "uid": 72, "name": 110, "keys": 120, "collections": 157, "checksum": 158}
-    assert len(raw) == 162, len(raw)
+    ends = {"API key": 18, "uid": 72, "name": 110, "keys": 120, "collections": 157, "floor": 158, "checksum": 162}
+    assert len(raw) == 166, len(raw)
     for name, other in damaged(raw, {"format": 0, "scope": 1, "account id": 2} | ends):
         refuse(f"is changed: {name}", "srv_" + encoding.to_url(other), refusal_of(other, "validation_error"))
     for name, text in {
@@ -623,7 +625,7 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         "too long": "srv_" + "A" * 8192,
     }.items():
         refuse(name, text)
-    body = raw[:-4]
+    body, lowest = raw[:-4], b"\0\0\0\1"
     uid, key = body[74:110], body[121:157]
     for name, other in {
         "of the format before": b"\1" + body[1:],
@@ -645,13 +647,16 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         "of a uid with a control character": body[:74] + b"\n" + uid[1:] + body[110:],
         "of a name with a control character": body[:112] + b"\n" + body[113:],
         "of a name that is no text": body[:112] + b"\xff" + body[113:],
+        "with a floor of 0": body[:-4] + bytes(4),
+        "with a floor above its newest key": body[:-4] + (VAULT_KEYS[0][0] + 1).to_bytes(4, "big"),
+        "without a floor": body[:-4],
         "without keys": body[:120] + b"\0" + body[157:],
         "with two keys of one generation": body[:120] + b"\2" + key + key + body[157:],
         "with keys out of order": body[:120] + b"\2\0\0\0\2" + key[4:] + key + body[157:],
         "with a key of generation 0": body[:121] + bytes(4) + body[125:],
         "with fewer keys than it says": body[:120] + b"\2" + body[121:],
-        "of a vault with a collection": body[:157] + b"\1\0\1x",
-        "of a plain vault with a collection": b"\2\3" + body[2:157] + b"\1\0\1x",
+        "of a vault with a collection": body[:157] + b"\1\0\1x" + lowest,
+        "of a plain vault with a collection": b"\2\3" + body[2:157] + b"\1\0\1x" + lowest,
         "of nothing": b"",
         "of a format alone": b"\2",
         "of format and scope alone": b"\2\1",
@@ -665,12 +670,12 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
     assert inner[listed] == 3, inner[listed]
     for name, other in {
         "of a collection without a name": inner[: start - 2] + bytes(2) + inner[start + 5 :],
-        "of a collection without collections": inner[:listed] + b"\0",
-        "of a collection with a collection twice": inner[:listed] + b"\2\0\1x\0\1x",
-        "of a collection with an empty collection": inner[:listed] + b"\1\0\0",
-        "of a collection with a control character": inner[:listed] + b"\1\0\1\n",
+        "of a collection without collections": inner[:listed] + b"\0" + lowest,
+        "of a collection with a collection twice": inner[:listed] + b"\2\0\1x\0\1x" + lowest,
+        "of a collection with an empty collection": inner[:listed] + b"\1\0\0" + lowest,
+        "of a collection with a control character": inner[:listed] + b"\1\0\1\n" + lowest,
         "of a collection, called a vault": b"\2\1" + inner[2:],
         "of a collection, cut in its collections": inner[:-1],
-        "of a collection that is too long": inner[:listed] + b"\1\1\0" + b"x" * 256,
+        "of a collection that is too long": inner[:listed] + b"\1\1\0" + b"x" * 256 + lowest,
     }.items():
         insider(name, other)

@@ -359,7 +359,7 @@ const MOST_PAST = 100;
 const checkBody = (body, { account, version, generation, previous }) => {
   require(isObject(body) && Array.isArray(body.must) && body.must.every((name) => typeof name === "string"));
   const known = ["account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "must"];
-  require(body.must.every((name) => known.includes(name)), () => refuse("unsupported"));
+  require(body.must.every((name) => [...known, "floor"].includes(name)), () => refuse("unsupported"));
   require(same(base64(body.account), account) && lists(body, "slots", "identity", "storage", "vaults", "gone"));
   for (const { slot, type, id, public: to, associated } of body.slots) {
     require(Number.isInteger(slot) && slot >= 0 && slot <= 7 && typeof type === "string" && type !== "");
@@ -384,7 +384,7 @@ const checkBody = (body, { account, version, generation, previous }) => {
   const generations = (list) => JSON.stringify(list.map((one) => one.generation));
   require(generations(body.storage) === generations(body.identity));
   for (const vault of body.vaults) {
-    const { uid, name, sealed, made } = vault;
+    const { uid, name, sealed, made, floor } = vault;
     checkUid(uid);
     require(typeof name === "string" && typeof sealed === "boolean" && typeof made === "boolean");
     orElse(tampered, () => nameOf(name));
@@ -394,6 +394,7 @@ const checkBody = (body, { account, version, generation, previous }) => {
       ofLength(base64(key), 32);
     }
     require(ascends(vault.keys.map((one) => one.generation)));
+    require(isGeneration(floor) && floor <= vault.keys.at(-1).generation);
   }
   require(ascends(body.vaults.map(({ uid }) => uid)));
   require(new Set(body.vaults.map(({ name }) => name)).size === body.vaults.length);
@@ -486,7 +487,7 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
   const changes = {
     "add vault": () => {
       const keys = [{ generation: 1, key: toBase64(random(32)) }];
-      const made = { uid, name: change.name, sealed: change.sealed, made: false, keys };
+      const made = { uid, name: change.name, sealed: change.sealed, made: false, floor: 1, keys };
       body = { ...body, vaults: [...body.vaults, made].sort((a, b) => order(a.uid, b.uid)) };
     },
     "made": () => { body = entry((vault) => ({ ...vault, made: true })); },
@@ -496,6 +497,10 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
       body = { ...body, vaults: body.vaults.filter((vault) => vault.uid !== uid), gone };
     },
     "rotate vault": () => { body = entry((vault) => ({ ...vault, keys: nextKey(vault.keys, random) })); },
+    "floor": () => {
+      const must = body.must.includes("floor") ? body.must : [...body.must, "floor"];
+      body = { ...entry((vault) => ({ ...vault, floor: change.floor })), must };
+    },
     "rotate": () => {
       next.generation += 1;
       next.slots = "";
@@ -590,7 +595,12 @@ const sealDocument = async (given) => {
   const proof = await proofOf(key, kind, row, data);
   return { data, hmac: "sr2." + toUrl(join(u32(generation), parent, proof)), associated: hex(associated) };
 };
-const openDocument = async (given) => {
+const openDocument = (given) => {
+  const { deletedAt, hmac: text } = given.row;
+  require(deletedAt !== null || readProof(text).generation >= (given.floor ?? 1));
+  return openPastDocument(given);
+};
+const openPastDocument = async (given) => {
   const { uid, vaultUid, collection, data, hmac: text, version, deletedAt } = given.row;
   require(vaultUid === given.vault && given.wires.includes(collection) && isVersion(version));
   const deleted = deletedAt !== null;
@@ -665,6 +675,7 @@ const openBlob = async (given) => {
   require(uid === given.vault && data !== null && salt !== null && isVersion(version));
   const raw = base64(data);
   const { generation, parent } = blobHead(raw);
+  require(generation >= (given.floor ?? 1));
   const key = await under(keyOf(given.vaultKeys, generation), "blob");
   const box = join(ofLength(base64(salt), 32), raw.slice(22));
   const content = unpad(await openBox(key, box, blobItems(given, name, version, generation, parent)));
@@ -675,14 +686,14 @@ const openBlob = async (given) => {
 // Tokens
 const isApiKey = (text) => /^[!-~]{1,1024}$/.test(text);
 const checksum = async (body) => (await sha256(items("token", body))).slice(0, 4);
-const makeToken = async ({ apiKey, account, scope, vault, name, vaultKeys, collectionKeys, wires }) => {
+const makeToken = async ({ apiKey, account, scope, vault, name, vaultKeys, collectionKeys, wires, floor }) => {
   require(isApiKey(apiKey), invalid);
   const text = (part) => join(u16(utf8.encode(part).length), utf8.encode(part));
   const many = (parts_) => join(Uint8Array.of(parts_.length), ...parts_);
   const keys = (scope === 2 ? collectionKeys : vaultKeys).map(([generation, key]) => join(u32(generation), unhex(key)));
   const names = (scope === 2 ? wires : []).map(text);
   const head = join(Uint8Array.of(2, scope), unhex(account), ...[apiKey, uidOf(vault), name].map(text));
-  const body = join(head, many(keys), many(names));
+  const body = join(head, many(keys), many(names), u32(floor ?? 1));
   return { token: "srv_" + toUrl(join(body, await checksum(body))) };
 };
 const readToken = async ({ token }) => {
@@ -706,11 +717,13 @@ const readToken = async ({ token }) => {
   const [apiKey, vault, name] = [text(), text(), text()];
   const keys = many(() => [read(take(4)), hex(take(32))]);
   const collections = many(() => nameOf(text()));
+  const floor = read(take(4));
   require(at === body.length && keys.length >= 1 && isApiKey(apiKey) && uidOf(vault) === vault, invalid);
   require(keys.every(([generation]) => isGeneration(generation)) && ascends(keys.map(([generation]) => generation)), invalid);
+  require(floor >= 1 && floor <= keys.at(-1)[0], invalid);
   require((collections.length > 0) === (scope === 2) && new Set(collections).size === collections.length, invalid);
   if (scope === 2 || name !== "") nameOf(name);
-  return { apiKey, account, scope, vault, name, keys, collections };
+  return { apiKey, account, scope, vault, name, floor, keys, collections };
 };
 
 // What a device remembers
@@ -842,6 +855,7 @@ const OPERATIONS = {
   "collection-names": collectionNames,
   "seal-document": sealDocument,
   "open-document": openDocument,
+  "open-past-document": openPastDocument,
   "link": linkOf,
   "trace": trace,
   "seal-blob": sealBlob,

@@ -37,6 +37,7 @@ GIVEN: Final[dict[str, tuple[str, ...]]] = {
     "unlock-keyring": ("keyring",),
     "open-name": ("sealed",),
     "open-document": ("row",),
+    "open-past-document": ("row",),
     "open-blob": ("row",),
     "trace": ("newest", "seen", "history"),
     "read-token": ("token",),

@@ -237,7 +237,7 @@ def _collection(given: Given) -> Given:
 def vault_keys(given: Given) -> VaultKeys:
     """The keys of a vault that a vector gives."""
     keys = [(generation, hexed(key)) for generation, key in given["vaultKeys"]]
-    return VaultKeys.build(hexed(given["account"]), given["vault"], keys)
+    return VaultKeys.build(hexed(given["account"]), given["vault"], keys, floor=given.get("floor", 1))
 
 
 def collection_keys(given: Given) -> CollectionKeys:
@@ -248,6 +248,7 @@ def collection_keys(given: Given) -> CollectionKeys:
         name="",
         wires=tuple(given["wires"]),
         keys=tuple(CollectionKey.of(generation, hexed(key)) for generation, key in given["collectionKeys"]),
+        floor=given.get("floor", 1),
     )
 
 
@@ -350,6 +351,8 @@ def _change_keyring(given: Given) -> Given:
             ring = ring.with_rotated_vault(change["uid"], random)
         case "rotate":
             ring = ring.rotated(random)
+        case "floor":
+            ring = ring.with_floors({change["uid"]: change["floor"]}) or ring
         case "password":
             ring = ring.with_password(*_password(change), random)
         case "recovery":
@@ -410,7 +413,14 @@ def _seal_document(given: Given) -> Given:
 
 
 def _open_document(given: Given) -> Given:
-    opened = seal.open_document(collection_keys(given), document(given["row"]))
+    return _opened(seal.open_document(collection_keys(given), document(given["row"])))
+
+
+def _open_past_document(given: Given) -> Given:
+    return _opened(seal.open_past_document(collection_keys(given), document(given["row"])))
+
+
+def _opened(opened: seal.Opened) -> Given:
     return {
         "deleted": opened.deleted,
         "purged": opened.purged,
@@ -473,6 +483,7 @@ def _read_token(given: Given) -> Given:
         "scope": tokens.COLLECTION if part else tokens.VAULT if token.sealed else tokens.PLAIN_VAULT,
         "vault": token.vault,
         "name": token.name,
+        "floor": token.keys.floor,
         "keys": [[key.generation, key.key.hex()] for key in token.keys.keys],
         "collections": list(token.keys.wires) if isinstance(token.keys, CollectionKeys) else [],
     }
@@ -544,6 +555,7 @@ OPERATIONS: dict[str, Callable[[Given], Given]] = {
     "collection-names": _collection_names,
     "seal-document": _seal_document,
     "open-document": _open_document,
+    "open-past-document": _open_past_document,
     "link": _link,
     "trace": _trace,
     "seal-blob": _seal_blob,
@@ -586,7 +598,7 @@ READERS = {
     "keyring": {"open-keyring", "recover-keyring", "reopen-keyring"},
     "slot": {"open-slot"},
     "passkey": {"unlock-keyring"},
-    "row": {"open-document"},
+    "row": {"open-document", "open-past-document"},
     "content": {"read-content"},
     "blob": {"open-blob"},
     "token": {"read-token"},

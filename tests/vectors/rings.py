@@ -120,6 +120,7 @@ def keyrings() -> Book:
     changed = _spelled(scene.new_password, scene.descriptors[2])
     scene.change("another password", do="password", **changed)
     scene.change("a vault after the rotations", do="add vault", uid=MAIL_VAULT, name="mail", sealed=True)
+    scene.change("a floor rises, when all is encrypted again", do="floor", uid=VAULT, floor=3)
     gone = scene.newest
     assert [one.uid for one in gone.gone] == [OTHER_VAULT]
     assert gone.generation == 3
@@ -178,7 +179,7 @@ def _unknown(book: Book, scene: Scene) -> None:
     body["vaults"][0]["keys"][0] = {"retired": False, **body["vaults"][0]["keys"][0]}
     body["gone"][0] = {"why": "\u0001", **body["gone"][0]}
     body = {"heads": {"a": [1, 2.5, -3, 9007199254740991]}, "__proto__": "kept", **body}
-    body["must"] = ["vaults", "gone", "vaults"]
+    body["must"] = ["vaults", "gone", "vaults", "floor"]
     body["past"].append(encoding.to_base64(ring.digest[:16]))
     unsealed = _given(ring, body, scene.texts[-1], scene.new_password)
     text = book.write("a keyring with members of a later edition", "seal-keyring", unsealed)
@@ -560,6 +561,13 @@ def _changes(ring: Keyring) -> dict[str, Callable[[Given], object]]:
         "a vault that is sealed by 1": put("vaults", 0, "sealed", to=1),
         "a vault that was made by text": put("vaults", 0, "made", to="true"),
         "a vault without made": drop("vaults", 0, "made"),
+        "a vault without a floor": drop("vaults", 0, "floor"),
+        "a vault with a floor of 0": put("vaults", 0, "floor", to=0),
+        "a vault with a floor above its newest key": put("vaults", 0, "floor", to=9),
+        "a vault with a floor that is null": put("vaults", 0, "floor", to=None),
+        "a vault with a floor that is true": put("vaults", 0, "floor", to=True),
+        "a vault with a floor that is a text": put("vaults", 0, "floor", to="1"),
+        "a vault with a floor of 1.5": put("vaults", 0, "floor", to=1.5),
         "a vault without keys": put("vaults", 0, "keys", to=[]),
         "a vault whose keys are missing": drop("vaults", 0, "keys"),
         "a vault whose keys are texts": put("vaults", 0, "keys", to=["x"]),

@@ -132,6 +132,7 @@ def sealing() -> Book:
     read("it opens after them, under its old name", sealed_place, under_old)
     read("and a tombstone of before the rotations", place(keys=VAULT_KEYS), tombstone)
 
+    _below(book, sealed_place, under_old)
     live = row(here, first, 1)
     _altered(book, "a document", here, live)
     _altered(book, "a tombstone", here, tombstone)
@@ -151,6 +152,30 @@ def sealing() -> Book:
     book.bad("a row under another name of its collection", "open-document", {**sealed_place, "row": wrong})
     _insider(book, here)
     return book
+
+
+def _below(book: Book, where: Given, old: Given) -> None:
+    """Rows of before rotations that were finished: the first of three generations."""
+    newest = VAULT_KEYS[-1][0]
+    for name, generation in {"its own generation": VAULT_KEYS[0][0], "no other": 1}.items():
+        book.good(f"a row opens above a floor of {name}", "open-document", {**where, "floor": generation, "row": old})
+    raised = {**where, "floor": VAULT_KEYS[1][0]}
+    book.bad("a row below the floor is not current", "open-document", {**raised, "row": old})
+    book.bad("nor below a floor of the newest", "open-document", {**where, "floor": newest, "row": old})
+    book.good("it opens as a version that was replaced", "open-past-document", {**raised, "row": old})
+    older = where | {"collectionKeys": where["collectionKeys"][:1], "wires": [old["collection"]]}
+    raw, parent = Content(padding.JSON, _TITLE), encoding.short(old["hmac"]).hex()
+    notice = book.write(
+        "a notice of before the rotations", "seal-document", written(older, 2, raw, parent, deletion=True)
+    )
+    live = row(older, notice, 2)
+    book.bad("a notice below the floor that is not yet a tombstone", "open-document", {**raised, "row": live})
+    tombstone = row(older, notice, 3, deleted_at=NOON)
+    book.good("a tombstone below the floor is a deletion", "open-document", {**raised, "row": tombstone})
+    purged = tombstone | {"data": ""}
+    book.good("so is one whose data is gone", "open-document", {**raised, "row": purged})
+    changed = old | {"version": 2}
+    book.bad("a replaced version is bound as every row", "open-past-document", {**raised, "row": changed})
 
 
 def _vault() -> Any:
@@ -524,6 +549,10 @@ def blobs() -> Book:
     later = here | {"vaultKeys": VAULT_KEYS}
     book.good("and one of another generation", "open-blob", {**later, "row": answered | rotated | {"version": 3}})
     book.good("and an old one, with newer keys", "open-blob", {**later, "row": answered})
+    newest = VAULT_KEYS[-1][0]
+    at_floor = {**later, "floor": newest, "row": answered | rotated | {"version": 3}}
+    book.good("and one of the floor's generation", "open-blob", at_floor)
+    book.bad("a blob below the floor", "open-blob", {**later, "floor": VAULT_KEYS[1][0], "row": answered})
     book.good("and one of bytes", "open-blob", {**here, "row": answered | other_name | {"name": "Bücher"}})
     raw = encoding.from_base64(made["data"])
     parts = {"format": 0, "kind": 1, "parent": 6, "commitment": 22, "ciphertext": 54, "tag": len(raw) - 16}

@@ -65,6 +65,8 @@ export interface VaultEntry {
   readonly sealed: boolean;
   /** Whether the vault was made on the server. */
   readonly made: boolean;
+  /** The lowest generation of a live row. */
+  readonly floor: number;
   /** The generation of its newest key. */
   readonly generation: number;
 }
@@ -78,11 +80,12 @@ export interface State extends Head {
 }
 
 /** A vault of the directory, without its keys. */
-export const entryOf = ({ uid, name, sealed, made, keys }: Vault): VaultEntry => ({
+export const entryOf = ({ uid, name, sealed, made, floor, keys }: Vault): VaultEntry => ({
   uid,
   name,
   sealed,
   made,
+  floor,
   generation: keys.at(-1)?.generation ?? 0,
 });
 /** Ascending order of uids. */
@@ -165,15 +168,18 @@ export class Keyring implements State {
     return keys.map(({ generation, key }) => [generation, new Secret(fromBase64(key))]);
   }
 
-  /** Whether every key that an earlier keyring has of a vault is here too, and the same. */
+  /** Whether every key that an earlier keyring has of a vault is here too, and the same, above the same floor. */
   keeps(earlier: Keyring, uid: string): boolean {
     const own = new Map(this.secrets(uid).map(([generation, key]) => [generation, key.reveal()]));
-    return earlier.secrets(uid).every(([generation, key]) => equal(own.get(generation) ?? NONE, key.reveal()));
+    return (
+      (this.entry(uid)?.floor ?? 0) >= (earlier.entry(uid)?.floor ?? 0) &&
+      earlier.secrets(uid).every(([generation, key]) => equal(own.get(generation) ?? NONE, key.reveal()))
+    );
   }
 
   /** The keys that follow from those of a vault. */
   vaultKeys(uid: string): Promise<VaultKeys> {
-    return vaultKeys(this.account, uid, this.secrets(uid), this.version);
+    return vaultKeys(this.account, uid, this.secrets(uid), this.entry(uid)?.floor ?? 1, this.version);
   }
 
   /** The next version, with a new vault that is not made on the server yet. */
@@ -184,6 +190,7 @@ export class Keyring implements State {
       name: checkedName(name, "name"),
       sealed,
       made: false,
+      floor: 1,
       keys: [{ generation: 1, key: toBase64(random(KEY)) }],
     };
     if (this.vault(name) || this.entry(own)) throw new VaultAlreadyExists();

@@ -23,6 +23,8 @@ export const SLOTS = 8;
 export const SLOT_ID = 16; // bytes
 export const MOST_GONE = 1000;
 export const MOST_PAST = 100;
+/** In `must` once a floor was raised: a client that does not know it would believe too much. */
+export const FLOOR = "floor";
 export const UNREADABLE = "The server's keyring was not made with your keys.";
 
 /** A used slot: the public key that it is sealed to, and its associated data. */
@@ -59,6 +61,7 @@ export interface Vault {
   readonly name: string;
   readonly sealed: boolean;
   readonly made: boolean;
+  readonly floor: number;
   readonly keys: readonly VaultKeyEntry[];
 }
 
@@ -135,6 +138,7 @@ const MEMBERS: { readonly [M in keyof Body]: Check<Body[M]> } = {
       name: (value): value is string => checkedName(value, "name") === value,
       sealed: isFlag,
       made: isFlag,
+      floor: isGeneration,
       keys: isList(isRecord<VaultKeyEntry>({ generation: isGeneration, key: isKey })),
     }),
   ),
@@ -162,7 +166,7 @@ export function decodeBody(content: Content, head: Head): Body {
   must(content.kind === JSON_TEXT, UNREADABLE);
   const whole = readJson(content.data, UNREADABLE, KEYRING);
   must(isObject(whole) && isList(isText)(whole.must), UNREADABLE);
-  const unknown = (whole.must as string[]).find((name) => !Object.hasOwn(MEMBERS, name));
+  const unknown = (whole.must as string[]).find((name) => name !== FLOOR && !Object.hasOwn(MEMBERS, name));
   if (unknown !== undefined)
     throw new Unsupported(`This account uses something that this client does not know: ${unknown}.`);
   try {
@@ -189,7 +193,7 @@ function isConsistent({ account, slots, recovery, identity, storage, vaults, gon
     isSame(generationsOf(storage), generationsOf(identity)) &&
     ascend(uids) &&
     ascend(gone.map(({ uid }) => uid)) &&
-    vaults.every(({ keys }) => keys.length > 0 && ascend(generationsOf(keys))) &&
+    vaults.every(({ keys, floor }) => floor <= (keys.at(-1)?.generation ?? 0) && ascend(generationsOf(keys))) &&
     areDifferent(vaults.map(({ name }) => name)) &&
     areDifferent(slots.map(({ id }) => id)) &&
     areDifferent(slots.flatMap(({ type, associated }) => (type === "passkey" ? [associated] : []))) &&

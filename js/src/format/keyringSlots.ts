@@ -16,7 +16,7 @@ import {
   toBase64,
 } from "./encoding.js";
 import { entryOf, Keyring, passwordSlot, readHead, SLOT } from "./keyring.js";
-import { type Slot, SLOT_ID, SLOTS, UNREADABLE, type Vault } from "./keyringBody.js";
+import { FLOOR, type Slot, SLOT_ID, SLOTS, UNREADABLE, type Vault } from "./keyringBody.js";
 import { ACCOUNT } from "./keys.js";
 import { type PasskeyId, passkeyOfSlot, passkeySlot } from "./passkey.js";
 import { type PasskeySecret, passkeyWrap } from "./passkeySecret.js";
@@ -135,6 +135,17 @@ export function rotated(ring: Keyring, random: Random): Keyring {
 /** The next version, with a key of the next generation for one vault. */
 export const withRotatedVault = (ring: Keyring, uid: string, random: Random): Keyring =>
   ring.withChanged(uid, (vault) => rotatedVault(vault, random));
+
+/** The next version, with these floors of vaults by uid; none is ever lowered. Undefined: nothing changes. */
+export function withFloors(ring: Keyring, floors: ReadonlyMap<string, number>): Keyring | undefined {
+  const { vaults, must } = ring.reveal().body;
+  const raised = vaults.map((vault) => {
+    const floor = Math.min(floors.get(vault.uid) ?? 1, entryOf(vault).generation);
+    return floor > vault.floor ? { ...vault, floor } : vault;
+  });
+  if (raised.every((vault, at) => vault === vaults[at])) return undefined;
+  return ring.next({ vaults: raised, must: must.includes(FLOOR) ? must : [...must, FLOOR] });
+}
 
 function rotatedVault(vault: Vault, random: Random): Vault {
   const generation = entryOf(vault).generation + 1;

@@ -38,6 +38,8 @@ export interface CollectionKeys {
   readonly keys: readonly CollectionKey[];
   /** The version of the keyring that they are from; null for those of a token. */
   readonly keyring: number | null;
+  /** The lowest generation of a live row. */
+  readonly floor: number;
 }
 
 /** The key of one vault in one generation. */
@@ -55,6 +57,8 @@ export interface VaultKeys {
   readonly keys: readonly VaultKey[];
   /** The version of the keyring that they are from; null for those of a token. */
   readonly keyring: number | null;
+  /** The lowest generation of a live row. */
+  readonly floor: number;
 }
 
 /** A key with its generation, as a keyring or a token carries it. */
@@ -76,6 +80,7 @@ export async function vaultKeys(
   account: Bytes,
   vault: string,
   secrets: readonly Generation[],
+  floor: number,
   keyring: number | null = null,
 ): Promise<VaultKeys> {
   const keys = secrets.map(async ([generation, secret]) => {
@@ -83,7 +88,7 @@ export async function vaultKeys(
     const [blob, names] = await Promise.all([deriveKey(root, "HKDF", "blob"), deriveKey(root, "HKDF", "names")]);
     return { generation, root, blob, names };
   });
-  return { account, vault, keys: await Promise.all(keys), keyring };
+  return { account, vault, keys: await Promise.all(keys), keyring, floor };
 }
 
 /** The key that writers use. */

@@ -116,5 +116,6 @@ export async function collectionKeys(keys: VaultKeys, name: string, sealed: bool
     wires: wires.reverse() as [string, ...string[]],
     keys: await Promise.all(made),
     keyring: keys.keyring,
+    floor: keys.floor,
   };
 }

@@ -245,6 +245,7 @@ async function believe(keys: CollectionKeys, row: Row): Promise<{ verified: Veri
   const unproven = gone ? UNPROVEN : undefined;
   const version = row.version - (gone ? 1 : 0); // the DELETE counted one more than the notice
   const { generation, parent, mac } = readProof(row.hmac);
+  must(gone || generation >= keys.floor, OLD_KEY); // all that were live have been encrypted again above the floor
   must(isVersion(version) && isVersion(row.version), unproven);
   const purged = gone && !row.data;
   const kind = purged ? DELETION : kindOf(row.data, generation);
@@ -329,6 +330,7 @@ export const parentAfterBlob = async (data: string | null): Promise<Bytes> => (d
 export async function openBlob(keys: VaultKeys, name: string, row: BlobRow): Promise<Content> {
   must(row.uid === keys.vault && row.data !== null && row.salt !== null && isVersion(row.version));
   const { generation, parent } = blobLineage(row.data);
+  must(generation >= keys.floor, OLD_KEY);
   const key = keyOf(keys, generation);
   const salt = fromBase64(row.salt);
   must(salt.length === KEY && name.isWellFormed());
@@ -343,7 +345,7 @@ export async function openPastBlob(keys: VaultKeys, names: readonly string[], ro
   let last: unknown = new Tampered();
   for (const name of names) {
     try {
-      return await openBlob(keys, name, row);
+      return await openBlob({ ...keys, floor: 1 }, name, row);
     } catch (fault) {
       if (!(fault instanceof Tampered)) throw fault;
       last = fault;

@@ -37,6 +37,8 @@ export interface Token {
   readonly scope: number;
   readonly vault: string;
   readonly name: string;
+  /** The lowest generation of a live row. */
+  readonly floor: number;
   readonly keys: readonly Generation[];
   /** The collection's names on the wire, that of the highest generation first; none for a vault. */
   readonly collections: readonly string[];
@@ -60,6 +62,7 @@ export async function spellToken(token: Token): Promise<string> {
     ...[token.apiKey, checkedUid(token.vault), token.name].map(texts),
     many(token.keys.map(([generation, key]) => join(number(generation, 4), key.reveal()))),
     many(token.collections.map(texts)),
+    number(token.floor, 4),
   );
   const spelled = PREFIX + toUrl(join(body, await checksum(body)));
   try {
@@ -103,12 +106,14 @@ async function read(spelled: unknown): Promise<Token> {
   const [apiKey, vault, name] = [takeText(), takeText(), takeText()];
   const keys = many((): Generation => [readNumber(take(4)), new Secret(take(KEY))]);
   const collections = many(() => checkedName(takeText(), "token"));
+  const floor = readNumber(take(4));
   const generations = keys.map(([generation]) => generation);
   must(at === body.length && keys.length > 0 && ascend(generations) && generations.every(isGeneration));
+  must(floor >= 1 && floor <= (generations.at(-1) ?? 0));
   must(/^[!-~]{1,1024}$/.test(apiKey) && checkedUid(vault) === vault);
   must(collections.length > 0 === (scope === SCOPES.collection) && new Set(collections).size === collections.length);
   if (scope === SCOPES.collection || name) checkedName(name, "token");
-  return { apiKey, account, scope, vault, name, keys, collections };
+  return { apiKey, account, scope, vault, name, floor, keys, collections };
 }
 
 /** The keys that a token carries: of a vault, or of a collection. */
@@ -117,10 +122,11 @@ export async function tokenKeys(token: Token): Promise<VaultKeys | CollectionKey
     account,
     vault,
     name,
+    floor,
     keys,
     collections: [wire, ...others],
   } = token;
-  if (wire === undefined) return vaultKeys(account, vault, keys);
+  if (wire === undefined) return vaultKeys(account, vault, keys, floor);
   return {
     account,
     vault,
@@ -128,5 +134,6 @@ export async function tokenKeys(token: Token): Promise<VaultKeys | CollectionKey
     wires: [wire, ...others],
     keys: await Promise.all(keys.map(collectionKey)),
     keyring: null,
+    floor,
   };
 }

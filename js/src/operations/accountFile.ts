@@ -7,7 +7,8 @@ import { Invalid, Locked, RolledBack, Tampered } from "../errors.js";
 import { type Bytes, equal, isObject, must, short, toUrl } from "../format/encoding.js";
 import { digestOf, type Keyring, readHead } from "../format/keyring.js";
 import { sealName } from "../format/names.js";
-import { blobLineage, openPastBlob, type Row, verifyDocument } from "../format/seal.js";
+import { verifyPastDocument } from "../format/past.js";
+import { blobLineage, openBlob, openPastBlob, type Row, verifyDocument } from "../format/seal.js";
 import {
   AccountLines,
   type BlobLine,
@@ -181,7 +182,7 @@ class VaultRows {
       ? await Promise.all(keys.keys.map((key) => sealName(keys, key, "vault", entry.name)))
       : [];
     const made = new VaultRows(line, new Scope(keys), names);
-    if (line.data !== null) await made.#openBlob([line.name], { ...line, data: line.data });
+    if (line.data !== null) await openBlob(keys, line.name, line);
     return made;
   }
 
@@ -192,7 +193,8 @@ class VaultRows {
       this.#blobs.push(line);
       return;
     }
-    const { generation, parent } = await verifyDocument(await this.scope.key(line.collection), rowOf(line));
+    const verify = line.kind === "document" ? verifyDocument : verifyPastDocument;
+    const { generation, parent } = await verify(await this.scope.key(line.collection), rowOf(line));
     this.#parents.push([generation, toUrl(parent)]);
     if (line.kind === "document") {
       this.#versions.set(line.uid, line.version);

@@ -14,7 +14,7 @@ import {
   Tampered,
   UidTaken,
 } from "../errors.js";
-import { toContent } from "../format/content.js";
+import { EMPTY, toContent } from "../format/content.js";
 import { checkedUid, short } from "../format/encoding.js";
 import type { Content } from "../format/padding.js";
 import { trace } from "../format/parents.js";
@@ -124,7 +124,8 @@ export async function* replacements(
 
 /** Deletions of documents that were seen. */
 export async function* deletions(wanted: Many<Document<unknown>>): AsyncGenerator<Item, void, undefined> {
-  for await (const document of wanted) yield existing(document, DELETION, () => toContent(document.raw));
+  for await (const document of wanted)
+    yield existing(document, DELETION, () => (document.purged ? EMPTY : toContent(document.raw)));
 }
 
 function existing(

@@ -5,6 +5,7 @@ import { equal } from "../format/encoding.js";
 import { newest } from "../format/keys.js";
 import type { Content } from "../format/padding.js";
 import { type Descent, follows, type Link, trace } from "../format/parents.js";
+import { openKnownBlob } from "../format/past.js";
 import { blobLineage, openBlob, parentAfterBlob, sealBlob, type SealedBlob } from "../format/seal.js";
 import type { VaultRow } from "../net/decoders.js";
 import * as requests from "../net/requests/vaults.js";
@@ -120,7 +121,7 @@ async function mayReplace(core: Core, vault: OpenVault, before: VaultRow, conten
   const there = await openBlob(vault.keys, before.name, before);
   if (isSame(there, content)) return true; // by an earlier attempt without a response, perhaps
   if (!known || known.data === null) return false;
-  return isSame(await openBlob(vault.keys, known.name, known), there);
+  return isSame(await openKnownBlob(vault.keys, known.name, known), there);
 }
 
 const isSame = (one: Content, other: Content): boolean => one.kind === other.kind && equal(one.data, other.data);

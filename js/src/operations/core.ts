@@ -35,6 +35,8 @@ export class Core {
   token: { readonly token: Token; readonly keys: VaultKeys | CollectionKeys } | undefined;
   /** Versions of keyrings that were taken over from too long after the last one seen. */
   readonly gaps = new Set<number>();
+  /** What rotations have left as it was: reading it then was no belief. */
+  readonly doubted = new Set<string>();
   /** Called when every key is forgotten. */
   onLock: (() => void)[] = [];
   /** Called when another keyring is in use. */

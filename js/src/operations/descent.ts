@@ -12,7 +12,8 @@ export const FORKED = "The server shows a newer document whose writer did not kn
 const MAX_HISTORY_PAGES = 1000; // of some thousand versions each
 
 /** Refuse a newer row that was made without knowing of the one that was seen; whether none can tell. */
-export async function requireDescent(core: Core, row: Row, known: KnownDocument): Promise<boolean> {
+export async function requireDescent(core: Core, row: Row, known: KnownDocument, isLate: boolean): Promise<boolean> {
+  if (isLate) throw new Tampered(FORKED);
   const history = await readHistory(core, row.vaultUid, 0, row.uid);
   const descent = await trace(
     link(row),

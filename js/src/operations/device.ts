@@ -161,8 +161,12 @@ export class Device {
     return this.#rows.get(vault)?.get(uid);
   }
 
-  /** Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again. */
-  record(row: Row, mark: number, deleted: boolean): boolean {
+  /**
+   * Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again.
+   *
+   * Without `keep` it is held against what was seen, and not remembered.
+   */
+  record(row: Row, mark: number, deleted: boolean, keep = true): boolean {
     const known = this.known(row.vaultUid, row.uid);
     const { version, collection, createdAt, updatedAt } = row;
     if (known) {
@@ -175,6 +179,7 @@ export class Device {
         throw new Tampered("The server changed the time of something that it showed before.");
       }
     }
+    if (!keep) return true;
     const rows = this.#rows.get(row.vaultUid) ?? new Map<string, KnownDocument>();
     this.#rows.set(row.vaultUid, rows);
     const [proof, order] = [row.hmac ?? "", ++this.#order];

@@ -1,21 +1,12 @@
 // Operations on documents: encrypted before they are sent, verified when they are received.
-import {
-  BatchConflict,
-  DocumentConflict,
-  DocumentNotFound,
-  Invalid,
-  Locked,
-  RolledBack,
-  Tampered,
-  TypeMismatch,
-} from "../errors.js";
-import { toContent, toValue } from "../format/content.js";
+import { DocumentNotFound, Invalid, Locked, RolledBack, Tampered, TypeMismatch } from "../errors.js";
+import { toValue } from "../format/content.js";
 import { checkedUid, short } from "../format/encoding.js";
 import { type CollectionKeys, newest, type VaultKeys } from "../format/keys.js";
 import { collectionKeys, isSealed, openName, plainName } from "../format/names.js";
 import { type Content, NOTHING } from "../format/padding.js";
 import { follows } from "../format/parents.js";
-import { DELETION, DOCUMENT, type Opened, openDocument, readProof, sealContent, type Sealed } from "../format/seal.js";
+import { DOCUMENT, type Opened, openDocument, readProof, sealContent, type Sealed } from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import * as requests from "../net/requests/documents.js";
 import type { Core } from "./core.js";
@@ -28,7 +19,7 @@ import { rare } from "../lazyImports.js";
 
 export const WRONG_DOCUMENT = "The server answered with another document than the one that was asked for.";
 export const WITHHELD = "The server left out a document that this device has seen, and that nobody deleted.";
-const NOT_STORED = "The server did not keep the document that it was given.";
+export const NOT_STORED = "The server did not keep the document that it was given.";
 
 /** A decrypted document. `deleted` is proven by a key holder; of a deletion, `value` is the last value, if stored. */
 export class Document<T = unknown> {
@@ -154,6 +145,11 @@ export class Scope<T = unknown> {
     return (this.vaultKeys ? newest(this.vaultKeys) : newest(await this.writeKeys())).generation;
   }
 
+  /** The lowest generation of a live row. */
+  async floor(): Promise<number> {
+    return (this.vaultKeys ?? (await this.writeKeys())).floor;
+  }
+
   /** Whether a collection on the wire is part of this place. */
   async holds(wire: string): Promise<boolean> {
     const own = await this.own();
@@ -200,7 +196,8 @@ async function otherKeys(keys: VaultKeys, wire: string): Promise<CollectionKeys>
 /** Seals something once for each generation: the same text is recognised where it is stored already. */
 type Once = (keys: CollectionKeys, seal: () => Promise<Sealed>) => Promise<Sealed>;
 
-function once(): Once {
+/** A fresh one of these. */
+export function once(): Once {
   const made = new Map<number, Promise<Sealed>>();
   return (keys, seal) => {
     const { generation } = newest(keys);
@@ -281,54 +278,6 @@ export function replaceContent<T>(
   });
 }
 
-/** A notice that the document is deleted, and the server's own deletion, which keeps the notice: in one batch. */
-export function remove<T>(core: Core, scope: Scope<T>, document: Document<unknown>): Promise<Document<T>> {
-  const sealOnce = once();
-  return keyrings.withNewest(core, async () => {
-    const now = await scope.renewed(core);
-    const wire = await wireCollection(now, document);
-    const keys = await now.key(wire);
-    const { uid, version, vault } = document;
-    const last = toContent(document.raw);
-    const sealed = await sealOnce(keys, async () =>
-      sealContent(keys, DELETION, uid, version + 1, last, { parent: await short(document.proof), wire }),
-    );
-    const operations: requests.Operation[] = [
-      { op: "put", uid, ...sealed, version },
-      { op: "delete", uid, version: version + 1 },
-    ];
-    const mark = core.device.mark();
-    let results: Row[];
-    try {
-      ({ results } = await core.session.send(requests.batch(vault, operations, now.keyring)));
-    } catch (error) {
-      if (error instanceof BatchConflict) return explainConflict(core, now, document, sealed, error);
-      throw error;
-    }
-    const [notice, tombstone] = results;
-    if (!notice || !tombstone || results.length !== 2) throw new Tampered(NOT_STORED);
-    const row = withCiphertext(tombstone, sealed);
-    checkStored(notice, sealed, vault, wire, uid, version + 1);
-    checkStored(row, sealed, vault, wire, uid, version + 2, true);
-    return recordWritten(core, now, row, last, mark, true);
-  });
-}
-
-/** The deletion, if an attempt without a response has done it; otherwise throws the conflict. */
-async function explainConflict<T>(
-  core: Core,
-  scope: Scope<T>,
-  document: Document<unknown>,
-  sealed: Sealed,
-  refused: BatchConflict,
-): Promise<Document<T>> {
-  const now = await get(core, scope, document.uid, true);
-  const known = core.device.known(scope.vault, document.uid);
-  if (now.deleted && now.version === document.version + 2 && known?.proof === sealed.hmac) return now;
-  if (now.version === document.version) throw refused;
-  throw new DocumentConflict(now.version, now.updatedAt);
-}
-
 /** A document; anything else is the caller's mistake. */
 export function checkedDocument(document: unknown): Document<unknown> {
   if (document instanceof Document) return document;
@@ -361,33 +310,44 @@ export function checkStored(
   if (!isThere || !isSame) throw new Tampered(NOT_STORED);
 }
 
-/** A row as a document, if it is believed; undefined if this device has meanwhile seen a newer one. */
+/**
+ * A row as a document, if it is believed; undefined if this device has meanwhile seen a newer one.
+ *
+ * It is remembered, unless `keep` is false.
+ */
 export async function openRow<T>(
   core: Core,
   scope: Scope<T>,
   row: Row,
   mark: number,
   verified = verifyRow(core, scope, row),
+  keep = true,
 ): Promise<Document<T> | undefined> {
   const [keys, made] = await verified;
   let gap = false;
   for (let known = core.device.known(scope.vault, row.uid); known; ) {
     requireCollection(known.collection, row);
-    if (known.version < row.version) gap = await requireDescent(core, row, known);
+    const isLate = made.deleted && !known.deleted && made.generation < keys.floor;
+    if (known.version < row.version) gap = await requireDescent(core, row, known, isLate);
     const now = core.device.known(scope.vault, row.uid);
     if (now === known) break; // otherwise another task has seen it meanwhile
     known = now;
   }
-  if (!core.device.record(row, mark, made.deleted)) return undefined;
+  if (!core.device.record(row, mark, made.deleted, keep)) return undefined;
   return toDocument(scope, row, made.content, keys.name, made.deleted, gap);
 }
 
 /** A row that a key holder made for this place and version, opened, and the keys of its collection. */
-export async function verifyRow(core: Core, scope: Scope<unknown>, row: Row): Promise<[CollectionKeys, Opened]> {
+export async function verifyRow(
+  core: Core,
+  scope: Scope<unknown>,
+  row: Row,
+  opened = openDocument,
+): Promise<[CollectionKeys, Opened]> {
   if (row.vaultUid !== scope.vault) throw new Tampered(WRONG_DOCUMENT);
   const open = async (place: Scope<unknown>): Promise<[CollectionKeys, Opened]> => {
     const keys = await place.key(row.collection);
-    return [keys, await openDocument(keys, row)];
+    return [keys, await opened(keys, row)];
   };
   const { ring } = core;
   try {
@@ -402,10 +362,14 @@ export async function verifyRow(core: Core, scope: Scope<unknown>, row: Row): Pr
   return open(await scope.renewed(core));
 }
 
-/** Refuse a newer row that was made without knowing of the one that was seen; whether none can tell. */
-async function requireDescent(core: Core, row: Row, known: KnownDocument): Promise<boolean> {
-  if (await follows(row.hmac ?? "", known.proof, readProof)) return false;
-  return (await rare()).descent.requireDescent(core, row, known); // there were others in between
+/**
+ * Refuse a newer row that was made without knowing of the one that was seen; whether none can tell.
+ *
+ * `isLate`: it is a deletion below the floor, which a rotation would have encrypted again.
+ */
+async function requireDescent(core: Core, row: Row, known: KnownDocument, isLate: boolean): Promise<boolean> {
+  if (!isLate && (await follows(row.hmac ?? "", known.proof, readProof))) return false;
+  return (await rare()).descent.requireDescent(core, row, known, isLate); // there were others in between
 }
 
 /** What was just written, as a document. Sealing has opened it again, so it is not decrypted a second time. */

@@ -5,9 +5,10 @@
 // of another branch, and refused. Times, and which versions are kept, are the server's word.
 import { Tampered, VersionNotFound } from "../errors.js";
 import { toContent, toValue } from "../format/content.js";
-import { checkedInteger, checkedUid } from "../format/encoding.js";
+import { checkedInteger, checkedUid, must } from "../format/encoding.js";
 import { type Descent, type Link, trace, traceAll } from "../format/parents.js";
-import { link, noticeVersion, openPastBlob, readProof } from "../format/seal.js";
+import { openPastDocument } from "../format/past.js";
+import { blobLineage, link, noticeVersion, openPastBlob, readProof } from "../format/seal.js";
 import type { ReplacedVersion } from "../net/decoders.js";
 import { getVersion as getVersionCall } from "../net/requests/documents.js";
 import * as requests from "../net/requests/vaults.js";
@@ -27,6 +28,8 @@ import {
 import { currentRow, type OpenVault, WRONG_VAULT } from "./vaults.js";
 
 const TWICE = "The server's history shows one version twice, or another content of the current one.";
+
+const BELOW = "The server's history does not show that a version under keys of before a rotation was ever current.";
 
 /** A version that was replaced and is kept. `updatedAt` is the server's word; `deleted` is a key holder's. */
 export interface Version {
@@ -59,9 +62,10 @@ export async function getVersion<T>(core: Core, scope: Scope<T>, uid: string, ve
   const row = await core.session.send(getVersionCall(scope.vault, now.uid, version));
   const isMoved = row.uid !== now.uid || row.version !== version || row.collection !== now.wire;
   if (isMoved || row.createdAt !== now.createdAt) throw new Tampered(WRONG_DOCUMENT);
-  const [keys, made] = await verifyRow(core, scope, row);
+  const [keys, made] = await verifyRow(core, scope, row, openPastDocument);
   const { links, newest } = await historyOf(core, scope, now);
   const gap = isGap(await trace(newest, link(row), links, readProof));
+  must(!gap || made.generation >= keys.floor, BELOW);
   return toDocument(scope, row, made.content, keys.name, made.deleted, gap);
 }
 
@@ -152,7 +156,9 @@ export async function getBlobVersion(core: Core, opened: OpenVault, version: num
   const old = await core.session.send(requests.blobVersion(vault.uid, version));
   if (old.uid !== vault.uid || old.version !== version) throw new Tampered(WRONG_VAULT);
   const content = await openPastBlob(vault.keys, old.name === null ? vault.wires : [old.name], old);
-  return new Blob(vault.uid, toValue(content), version, await requireBlobDescent(core, row, [version, old.data]));
+  const isUnknown = await requireBlobDescent(core, row, [version, old.data]);
+  must(!isUnknown || blobLineage(old.data).generation >= vault.keys.floor, BELOW);
+  return new Blob(vault.uid, toValue(content), version, isUnknown);
 }
 
 /** The blob of a version in the place of the current one. */

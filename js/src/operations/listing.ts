@@ -1,5 +1,7 @@
 // Paginated lists of documents, checked for order and completeness.
 import { DocumentNotFound, RolledBack, Tampered } from "../errors.js";
+import { must } from "../format/encoding.js";
+import { readProof } from "../format/seal.js";
 import type { Page, Row } from "../net/decoders.js";
 import { listPage } from "../net/requests/documents.js";
 import type { Core } from "./core.js";
@@ -47,12 +49,14 @@ export function nextLimit({ documents }: Page, limit: number): number {
  *
  * Without `since`, only live documents are returned. What this device has seen before must be among them, unless a key
  * holder has deleted or changed it meanwhile. With `trash`, only deleted documents are returned whose content is still
- * there; which those are is the server's word.
+ * there; which those are is the server's word. A `survey` returns notices of deletion among the live documents too, and
+ * nothing of it is remembered.
  */
 export class Listing<T> {
   readonly #core: Core;
   readonly #since: number | undefined;
   readonly #trash: boolean;
+  readonly #survey: boolean;
   #scope: Scope<T>;
   #seen = new Map<string, number>();
   readonly #given = new Map<string, number>(); // before the list began again
@@ -63,11 +67,12 @@ export class Listing<T> {
   /** Whether there is another page. */
   more = true;
 
-  constructor(core: Core, scope: Scope<T>, since?: number, trash = false) {
+  constructor(core: Core, scope: Scope<T>, since?: number, trash = false, survey = false) {
     this.#core = core;
     this.#scope = scope;
     this.#since = since;
     this.#trash = trash;
+    this.#survey = survey;
     this.cursor = since ?? 0;
   }
 
@@ -134,11 +139,15 @@ export class Listing<T> {
       if ((this.#seen.get(row.uid) ?? 0) >= row.version) throw new Tampered(ORDER);
       const opened = verified.get(row);
       if (!opened) {
-        if (this.#given.get(row.uid) === row.version) this.#seen.set(row.uid, row.version);
+        if (this.#given.get(row.uid) !== row.version) continue;
+        must(row.deletedAt !== null || readProof(row.hmac).generation >= (await scope.floor()));
+        this.#seen.set(row.uid, row.version);
         continue;
       }
-      const document = (await openRow(core, scope, row, mark, opened)) ?? (await get(core, scope, row.uid, true));
-      const isLeftOut = this.#since === undefined && (document.deleted !== this.#trash || this.#seen.has(row.uid));
+      const shown = await openRow(core, scope, row, mark, opened, !this.#survey);
+      const document = shown ?? (await get(core, scope, row.uid, true));
+      const isUnwanted = document.deleted !== this.#trash && !this.#survey;
+      const isLeftOut = this.#since === undefined && (isUnwanted || this.#seen.has(row.uid));
       this.#seen.set(row.uid, row.version);
       if (!isLeftOut) found.push(document);
     }

@@ -66,7 +66,8 @@ async function make(
   const scopes = { vaultUids: [vault], ...(collections.length && { collections }), ...options };
   const { key: apiKey } = await core.session.send(makeKey(checkedText(name, "name"), scopes));
   try {
-    return await spellToken({ apiKey, account, scope, vault, name: called, keys, collections });
+    const floor = core.keyring().entry(vault)?.floor ?? 1;
+    return await spellToken({ apiKey, account, scope, vault, name: called, floor, keys, collections });
   } catch (refusal) {
     if (!(refusal instanceof Invalid)) throw refusal;
     throw new Tampered("The server gave an API key that no token can carry.");

@@ -59,11 +59,17 @@ export async function renameVault(core: Core, { uid, sealed }: OpenVault, name: 
 }
 
 /**
- * Seal the vault's name and blob anew where they are of another name or generation; the vault's row.
+ * Encrypt the vault's name and blob again where they are of another name or generation; the vault's row.
  *
- * Where a replica has `seen` another blob, or a later version, that is compared first, and nothing is sealed here.
+ * Where a replica has `seen` another blob, or a later version, that is compared first, and nothing is encrypted here.
+ * In a rotation, a blob under an older key that is not among the `believed` ones is left, with the vault's name.
  */
-export async function updateWire(core: Core, opened: OpenVault, seen?: Link): Promise<VaultRow> {
+export async function updateWire(
+  core: Core,
+  opened: OpenVault,
+  seen?: Link,
+  believed?: ReadonlySet<string>,
+): Promise<VaultRow> {
   let vault = opened;
   for (let attempt = 0; attempt < 10; attempt++) {
     const before = core.device.mark();
@@ -72,6 +78,7 @@ export async function updateWire(core: Core, opened: OpenVault, seen?: Link): Pr
     const isOld = row.data !== null && blobLineage(row.data).generation !== newest(vault.keys).generation;
     if (row.name === vault.wire && !isOld) return row;
     if (seen && (row.version < seen[0] || (row.data !== null && row.data !== seen[1]))) return row;
+    if (believed && isOld && !believed.has(row.data ?? "")) return row;
     let blob: requests.SealedBlob | undefined;
     if (row.data !== null) {
       const content = await openBlob(vault.keys, row.name, row);

@@ -5,6 +5,7 @@
 // is not there.
 import { equal, short } from "../format/encoding.js";
 import type { Descent } from "../format/parents.js";
+import { verifyPastDocument } from "../format/past.js";
 import { link, readProof, type Verified } from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import type { KnownDocument } from "../operations/device.js";
@@ -62,7 +63,7 @@ export async function compareRows(
   );
   const traced = await incoming.descents(local, scope, rows, heads, 0, history);
   const stored = await incoming.storedBefore(local, scope, rows);
-  const checked = await incoming.verified(scope, rows);
+  const checked = await incoming.verified(scope, rows, verifyPastDocument);
   return local.store.transaction(async (tables) => {
     let came = 0;
     for (const [row, made] of checked) {
@@ -97,6 +98,7 @@ async function compare(
     tables.putRepeat(vault, uid, version);
     return false;
   }
+  await incoming.verified(scope, [row]); // no restore lowers the floor
   const isLower = isBelow(row, await tables.mark(vault, uid));
   const follows = !here || (version > here.version && (descent ?? "follows") === "follows" && !isLower);
   if (!follows) await incoming.queueLocalConflict(local, tables, scope, row);
@@ -116,7 +118,7 @@ async function queueForgotten(tables: Tables, scope: Scope, uid: string): Promis
   const { vault } = scope;
   const here = await tables.row(vault, uid);
   if (!here) return;
-  const [[, { deleted }] = [here, { deleted: false }]] = await incoming.verified(scope, [here]);
+  const [[, { deleted }] = [here, { deleted: false }]] = await incoming.verified(scope, [here], verifyPastDocument);
   if (!deleted || (await tables.entry(vault, uid))?.kind === "put") tables.putRepeat(vault, uid, 0);
 }
 

@@ -1,7 +1,8 @@
 // Conflicts: a document was changed on this device and on the server. Both changes are kept until one is resolved.
 import { DocumentConflict, Invalid } from "../errors.js";
 import { toContent, toValue } from "../format/content.js";
-import { DOCUMENT, openBlob, parentAfter, sealContent } from "../format/seal.js";
+import { openKnownBlob } from "../format/past.js";
+import { DOCUMENT, parentAfter, sealContent } from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import { newUid } from "../operations/core.js";
 import type { Document, Scope } from "../operations/documents.js";
@@ -112,7 +113,7 @@ export async function undecidedBlobs(local: Local, scopes: ReadonlyMap<string, S
     const aside = await local.store.blobAside(uid);
     if (!vaultKeys || !aside) continue;
     const open = async (record: VaultRecord | undefined): Promise<unknown> =>
-      record?.data == null ? undefined : toValue(await openBlob(vaultKeys, record.wire, record));
+      record?.data == null ? undefined : toValue(await openKnownBlob(vaultKeys, record.wire, record));
     found.push(new BlobConflict(local, uid, await open(aside), await open(await local.store.vault(uid))));
   }
   return found;

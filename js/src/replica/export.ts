@@ -101,12 +101,13 @@ class Export {
     const entries: Vault[] = vaults.map((vault) => (here.has(vault.uid) ? vault : { ...vault, made: false }));
     const taken = new Map(entries.map((vault) => [vault.name, vault]));
     const created = new Set((await this.#tables.keptKeys()).filter(({ isNew }) => isNew).map(({ vault }) => vault));
-    for (const { uid, name, sealed: isSealed, secrets } of [...(await keptVaults(this.#tables, ring)).values()].sort(
-      byUid,
-    )) {
+    for (const { uid, name, sealed: isSealed, floor, secrets } of [
+      ...(await keptVaults(this.#tables, ring)).values(),
+    ].sort(byUid)) {
       if (ring.entry(uid) || !(created.has(uid) || (await this.#tables.entries(uid)).length)) continue;
       const keys = secrets.map(([generation, secret]) => ({ generation, key: toBase64(secret.reveal()) }));
-      const own: Vault = { uid, name: freeName(name, (one) => taken.get(one)), sealed: isSealed, made: true, keys };
+      const free = freeName(name, (one) => taken.get(one));
+      const own: Vault = { uid, name: free, sealed: isSealed, made: true, floor, keys };
       taken.set(own.name, own);
       entries.push(own);
     }

@@ -3,6 +3,7 @@ import { codeOf, NotFound, RolledBack, UidTaken } from "../errors.js";
 import { equal, must } from "../format/encoding.js";
 import type { Content } from "../format/padding.js";
 import { type Descent, follows, type Link, trace } from "../format/parents.js";
+import { openPastDocument, verifyPastDocument } from "../format/past.js";
 import {
   link,
   openDocument,
@@ -44,16 +45,22 @@ export class History {
 /** How newer rows stand to those that are here, by uid: only where they do not follow on them directly. */
 export async function descents(
   { core, store }: Local,
-  { vault }: Scope,
+  scope: Scope,
   rows: readonly Row[],
   heads: ReadonlyMap<string, Head>,
   since: number,
   history: History,
 ): Promise<Map<string, Descent>> {
   const found = new Map<string, Descent>();
+  const { vault } = scope;
   for (const row of heads.size ? rows : []) {
     const head = heads.get(row.uid);
-    if (!head || row.version <= head.version || (await follows(row.hmac ?? "", head.hmac ?? "", readProof))) continue;
+    if (!head || row.version <= head.version) continue;
+    if (await isLateDeletion(scope, row, head)) {
+      found.set(row.uid, "forked");
+      continue;
+    }
+    if (await follows(row.hmac ?? "", head.hmac ?? "", readProof)) continue;
     const links = await history.of(core, vault, since, row.uid);
     const here = await store.row(vault, row.uid);
     if (here) found.set(row.uid, await trace(link(row), link(here), links, readProof));
@@ -61,9 +68,17 @@ export async function descents(
   return found;
 }
 
+/** Whether a deletion that is new here is below the floor: a rotation would have encrypted it again. */
+const isLateDeletion = async (scope: Scope, { deletedAt, hmac }: Row, head: Head): Promise<boolean> =>
+  deletedAt !== null && hmac !== head.hmac && readProof(hmac).generation < (await scope.floor());
+
 /** Rows that key holders made for this place, and what their proofs say. */
-export const verified = (scope: Scope, rows: readonly Row[]): Promise<(readonly [Row, Verified])[]> =>
-  Promise.all(rows.map(async (row) => [row, await verifyDocument(await scope.key(row.collection), row)] as const));
+export const verified = (
+  scope: Scope,
+  rows: readonly Row[],
+  verify = verifyDocument,
+): Promise<(readonly [Row, Verified])[]> =>
+  Promise.all(rows.map(async (row) => [row, await verify(await scope.key(row.collection), row)] as const));
 
 /** What is known of the rows of a page before they are stored. */
 export interface Known {
@@ -122,7 +137,7 @@ async function rebaseSame(
   const entry = await tables.entry(scope.vault, row.uid);
   if (!entry?.before || !head || entry.base !== head.version) return false;
   if ((descent ?? "follows") !== "follows" || (await tables.wasSent(scope.vault, row.uid))) return false;
-  const before = await openDocument(await scope.key(entry.before.collection), entry.before);
+  const before = await openPastDocument(await scope.key(entry.before.collection), entry.before);
   const now = await openDocument(await scope.key(row.collection), row);
   if (now.deleted || before.deleted || !isSame(now.content, before.content)) return false;
   await tables.putEntry({ ...entry, base: row.version, before: row });
@@ -142,7 +157,7 @@ export async function queueLocalConflict(local: Local, tables: Tables, scope: Sc
   await requireGeneration(here.hmac ?? "", row.hmac ?? "");
   const mark = await tables.mark(vault, row.uid);
   const floor = mark?.version ?? here.version;
-  const mine = await openDocument(await scope.key(here.collection), here);
+  const mine = await openPastDocument(await scope.key(here.collection), here);
   const theirs = await openDocument(await scope.key(row.collection), row);
   const isEqual = mine.deleted === theirs.deleted && (mine.deleted || isSame(mine.content, theirs.content));
   if (entry && entry.kind !== "bury") {
@@ -205,7 +220,7 @@ export async function storedBefore(
       !(await store.wasSent(vault, row.uid, then.hmac ?? ""))
     )
       continue;
-    await verifyDocument(await scope.key(then.collection), then);
+    await verifyPastDocument(await scope.key(then.collection), then);
     const kept = (await readHistory(core, vault, 0, row.uid)).map(([, one]) => one);
     // Its author knew of it: the history is the server's word, a parent is not.
     if ((await trace(link(row), link(then), kept, readProof)) === "follows") found.set(row.uid, then);

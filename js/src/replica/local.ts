@@ -6,7 +6,8 @@ import { readDescriptor } from "../format/descriptor.js";
 import { newest } from "../format/keys.js";
 import { isSealed } from "../format/names.js";
 import { type Content, JSON_TEXT } from "../format/padding.js";
-import { DELETION, DOCUMENT, openDocument, parentAfter, sealContent } from "../format/seal.js";
+import { openPastDocument } from "../format/past.js";
+import { DELETION, DOCUMENT, parentAfter, sealContent } from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import { type Core, newUid } from "../operations/core.js";
 import {
@@ -124,7 +125,7 @@ export class Local {
   /** A row as a document. The storage is not believed either. */
   async openRow<T>(scope: Scope<T>, row: Row): Promise<Document<T>> {
     const keys = await scope.key(row.collection);
-    const { content, deleted } = await openDocument(keys, row);
+    const { content, deleted } = await openPastDocument(keys, row);
     const document = await toDocument(scope, row, content, keys.name, deleted);
     if (content.kind === JSON_TEXT && row.data.length <= SMALL) this.#small.add(document);
     return document;

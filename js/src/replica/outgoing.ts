@@ -19,10 +19,10 @@ import {
 import { EMPTY } from "../format/content.js";
 import { type Bytes, equal, must, NO_PARENT, short } from "../format/encoding.js";
 import { newest } from "../format/keys.js";
+import { openPastDocument } from "../format/past.js";
 import {
   DELETION,
   DOCUMENT,
-  openDocument,
   readProof,
   resealNotice,
   type Sealed,
@@ -205,7 +205,7 @@ async function resealed(scope: Scope, entry: Entry, version: number, parent: Byt
   const proof = readProof(hmac);
   if (entry.version === version && equal(proof.parent, parent) && proof.generation === newest(keys).generation)
     return { data, hmac };
-  const { content } = await openDocument(keys, entryRow(entry));
+  const { content } = await openPastDocument(keys, entryRow(entry));
   return sealContent(keys, kind === "delete" ? DELETION : DOCUMENT, uid, version, content, { parent, wire });
 }
 

@@ -44,6 +44,14 @@ export async function pullVault(local: Local, running: RunningReport, scope: Sco
   }
 }
 
+/** Refuse a server that holds back what a rotation has encrypted again. Few vaults have had one. */
+export async function requireFloor(local: Local, running: RunningReport, scope: Scope): Promise<void> {
+  const floor = await scope.floor();
+  if (floor === 1) return;
+  const { requireAbove } = await import("./floor.js");
+  await requireAbove(local, scope, floor, (row) => pullVault(local, running, scope, row));
+}
+
 async function pullChanges(
   local: Local,
   running: RunningReport,

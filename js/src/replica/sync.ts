@@ -29,7 +29,7 @@ import { recreateEntry, undecidedBlobs, undecidedConflicts } from "./conflicts.j
 import { isNew } from "./incoming.js";
 import type { Local } from "./local.js";
 import { isRefusal, nextBatch, push, PushResult, repeat } from "./outgoing.js";
-import { hasChanges, pullVault } from "./pull.js";
+import { hasChanges, pullVault, requireFloor } from "./pull.js";
 import { isSameEntry } from "./records.js";
 import { refusedChanges, refuseDeletedVault, TEMPORARY } from "./refused.js";
 import { checkedResolver, type Resolver } from "./resolutions.js";
@@ -137,6 +137,7 @@ class Sync {
     const isCounted = changed.every(({ documents }) => documents !== null);
     this.#running.begin(isCounted ? changed.reduce((sum, { documents }) => sum + (documents ?? 0), 0) : undefined);
     for (const row of changed) await pullVault(this.#local, this.#running, this.#scope(row.uid), row);
+    for (const scope of this.#scopes.values()) await requireFloor(this.#local, this.#running, scope);
     this.#local.timestamp = rows.reduce((last, { updatedAt }) => Math.max(last, updatedAt), 0);
   }
 

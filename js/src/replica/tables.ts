@@ -118,6 +118,7 @@ export class Tables {
     for (const one of await this.#all<Uids>("facts", this.contentsIn(uid))) this.dropContents(one);
     this.#put(["vaults", uid], undefined);
     this.setFact(`blobs ${uid}`, undefined);
+    this.setFact(`floor ${uid}`, undefined);
     this.dropBlobAside(uid);
   }
 

@@ -7,7 +7,7 @@ import { type Bytes, compare, digest, items, KEY, must, PARENT, text, toBase64, 
 import { digestOf, type Keyring, readHead } from "../format/keyring.js";
 import { checkedVaultName } from "../format/names.js";
 import { type Key, primitives } from "../format/primitives.js";
-import { openBlob } from "../format/seal.js";
+import { openKnownBlob } from "../format/past.js";
 import { engine, rare } from "../lazyImports.js";
 import { type Core, newUid } from "../operations/core.js";
 import { Scope } from "../operations/documents.js";
@@ -181,7 +181,7 @@ export async function scopesOf(local: Local, opened?: OpenVault[]): Promise<Map<
 export async function blobOf({ store, core }: Local, { uid, keys }: OpenVault): Promise<unknown> {
   const record = (await store.blobAside(uid)) ?? (await store.vault(uid));
   if (!record || record.data === null) return undefined;
-  const found = toValue(await openBlob(keys, record.wire, record));
+  const found = toValue(await openKnownBlob(keys, record.wire, record));
   core.device.recordBlob(vaultRow(record));
   return found;
 }

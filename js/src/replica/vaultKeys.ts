@@ -30,14 +30,15 @@ export interface KeptVault {
   readonly uid: string;
   readonly name: string;
   readonly sealed: boolean;
+  readonly floor: number;
   readonly secrets: readonly Generation[];
 }
 
 /** Keep the keys of every vault of the directory; those of others only as long as changes wait in them. */
 export async function keepAll(tables: Tables, ring: Keyring): Promise<void> {
   const before = await keptVaults(tables, ring);
-  for (const { uid, name, sealed } of ring.vaults)
-    await keep(tables, ring, { uid, name, sealed, secrets: ring.secrets(uid) });
+  for (const { uid, name, sealed, floor } of ring.vaults)
+    await keep(tables, ring, { uid, name, sealed, floor, secrets: ring.secrets(uid) });
   for (const [uid, vault] of before) if (!ring.entry(uid)) await keep(tables, ring, vault);
   for (const { vault } of await tables.keptKeys()) {
     if (ring.isGone(vault) && !(await tables.entries(vault)).length) tables.dropKeys(vault);
@@ -48,11 +49,11 @@ export async function keepAll(tables: Tables, ring: Keyring): Promise<void> {
 async function keep(
   tables: Tables,
   ring: Keyring,
-  { uid, name, sealed, secrets }: KeptVault,
+  { uid, name, sealed, floor, secrets }: KeptVault,
   isNew = false,
 ): Promise<void> {
   const keys = secrets.map(([one, secret]) => [one, toBase64(secret.reveal())]);
-  await tables.putKeys(uid, await seal(ring, PURPOSE, { name, sealed, keys }, uid), isNew);
+  await tables.putKeys(uid, await seal(ring, PURPOSE, { name, sealed, floor, keys }, uid), isNew);
 }
 
 /** The vaults whose keys are kept and can be opened, by uid. */
@@ -77,7 +78,7 @@ export async function createVault(
   name: string,
   sealed: boolean,
 ): Promise<KeptVault> {
-  const made: KeptVault = { uid, name, sealed, secrets: [[1, new Secret(primitives().random(KEY))]] };
+  const made: KeptVault = { uid, name, sealed, floor: 1, secrets: [[1, new Secret(primitives().random(KEY))]] };
   await keep(tables, ring, made, true);
   return made;
 }
@@ -90,8 +91,8 @@ export async function createdVaults(tables: Tables, ring: Keyring): Promise<Kept
 }
 
 /** The keys that follow from those that are kept. */
-export const keysOf = (ring: Keyring, { uid, secrets }: KeptVault): Promise<VaultKeys> =>
-  vaultKeys(ring.account, uid, secrets, ring.version);
+export const keysOf = (ring: Keyring, { uid, secrets, floor }: KeptVault): Promise<VaultKeys> =>
+  vaultKeys(ring.account, uid, secrets, floor, ring.version);
 
 /** The vaults that have got another name than was wanted, which may not be told yet. */
 export async function renamed(tables: Tables, { ring }: Core): Promise<RenamedVault[]> {
@@ -118,12 +119,16 @@ export async function sealRenamed(tables: Tables, core: Core): Promise<void> {
 }
 
 async function open(ring: Keyring, uid: string, sealed: string): Promise<KeptVault> {
-  const found = await unseal<{ name: string; sealed: boolean; keys: [number, string][] }>(ring, PURPOSE, sealed, uid);
-  return {
+  const { keys, ...found } = await unseal<Omit<KeptVault, "uid" | "secrets"> & { keys: [number, string][] }>(
+    ring,
+    PURPOSE,
+    sealed,
     uid,
-    name: found.name,
-    sealed: found.sealed,
-    secrets: found.keys.map(([one, key]) => [one, new Secret(fromBase64(key))]),
+  );
+  return {
+    ...found,
+    uid,
+    secrets: keys.map(([one, key]) => [one, new Secret(fromBase64(key))]),
   };
 }
 

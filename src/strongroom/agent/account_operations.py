@@ -176,18 +176,18 @@ def _passwd(operations: Operations, request: dict[str, Any], conversation: Conve
 
 
 def _rotate(operations: Operations, request: dict[str, Any], conversation: Conversation) -> Any:
-    """New keys for everything; a new recovery key, if there was one."""
+    """New keys for everything; a new recovery key, if there was one, and how much was left as it was."""
     account, new = operations.unlocked_account(), request.get("new")
     with account.person.at(conversation):
         account.sync()
-        key = account.client.rotate_keys(
+        made = account.client.rotate_keys(
             member(request, "password"),
             new_password=new if isinstance(new, str) else None,
             progress=lambda done, total: conversation.progress("Sealing", done, total),
             code=account.person.code,
         )
         account.sync()
-    return {"key": key}
+    return {"key": made.recovery_key, "unseen": len(made.unseen)}
 
 
 OPERATIONS: dict[str, Operation] = {

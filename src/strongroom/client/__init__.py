@@ -37,6 +37,7 @@ from strongroom.client.operations.documents import Document
 from strongroom.client.operations.factors import Code
 from strongroom.client.operations.history import Version
 from strongroom.client.operations.passkeys import ListedPasskey, NewPasskey
+from strongroom.client.operations.rotation import Rotation
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.vaults import Blob
@@ -196,6 +197,7 @@ __all__ = [
     "Resolution",
     "Resolver",
     "RolledBack",
+    "Rotation",
     "SecondFactor",
     "SecondFactorNotFound",
     "SecondFactorRequired",

@@ -13,6 +13,7 @@ from strongroom.client.operations.batches import BatchWrites, creations, deletio
 from strongroom.client.operations.core import Core
 from strongroom.client.operations.documents import Document, KeyScope
 from strongroom.client.operations.history import Version
+from strongroom.client.operations.rotation import Rotation
 from strongroom.client.operations.sessions_and_keys import Permissions
 from strongroom.client.operations.value_types import T
 from strongroom.client.operations.vaults import Blob, OpenVault
@@ -82,11 +83,15 @@ class AsyncVault(AsyncPart):
         """Give the vault another name."""
         self._opened = await self._run(vaults.rename_vault(self._core, self._opened, name))
 
-    async def rotate(self, *, progress: Callable[[int, int], None] | None = None) -> None:
-        """Make a new key for this vault, and seal everything in it anew. Tokens for it are revoked."""
-        self._opened = await self._run(rotation.rotate_vault(self._core, self._opened, progress))
+    async def rotate(self, *, progress: Callable[[int, int], None] | None = None) -> Rotation:
+        """Make a new key for this vault, and encrypt everything in it again. Tokens for it are revoked.
+
+        Of the result, `unseen` is what this device had not read before: `finish_rotation` of the client takes it.
+        """
+        self._opened, made = await self._run(rotation.rotate_vault(self._core, self._opened, progress))
         self._scope = documents.key_scope(self._opened.keys)
         self.blob = AsyncVaultBlob(self._core, self._driver, self._opened)
+        return made
 
     async def delete(self) -> None:
         """Delete the vault and everything in it, at once and for good."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -28,9 +28,12 @@ from strongroom.client.operations import (
 from strongroom.client.operations.ceremonies import Authenticator
 from strongroom.client.operations.core import Core, checked_device_name
 from strongroom.client.operations.device import Device
+from strongroom.client.operations.documents import Document
 from strongroom.client.operations.factors import Code, FactorSource, checked_code
+from strongroom.client.operations.rotation import Rotation
 from strongroom.client.operations.usage_and_log import Usage
 from strongroom.client.operations.value_types import T
+from strongroom.client.operations.vaults import Blob
 from strongroom.client.vaults import Collection, Items, Vault
 
 if TYPE_CHECKING:
@@ -338,8 +341,8 @@ class Client(Part):
         new_password: str | None = None,
         progress: Callable[[int, int], None] | None = None,
         code: Code | None = None,
-    ) -> str | None:
-        """Make new keys for the account and every vault, and seal everything anew under them.
+    ) -> Rotation:
+        """Make new keys for the account and every vault, and encrypt everything again under them.
 
         Whoever has had the keys of before (a lost device, an old password with an old keyring, an agent with a token)
         cannot read what is written from now on. API keys, and tokens with them, are revoked. `progress` is told how
@@ -348,8 +351,12 @@ class Client(Part):
         Give a new password too. Without one, whoever has had the account's keys and works with the server can show a
         device that logs in for the first time the keys of before, and read what it writes.
 
-        If there is a recovery key, a new one is returned, to be printed; the one of before then opens nothing more. It
-        is made last: after an interruption the one of before still works, and `make_recovery_key` replaces it.
+        If there is a recovery key, the result has a new one, to be printed; the one of before then opens nothing more.
+        It is made last: after an interruption the one of before still works, and `make_recovery_key` replaces it.
+
+        What this device has not read before the keys change is not encrypted again: whoever has had the keys of before,
+        and works with the server, may have made it. The result has it as `unseen`; `finish_rotation` takes what its
+        caller accepts. When nothing is left, nobody believes anything under the keys of before any more.
 
         `code` is the second factor, as for `login`. Where there is a recovery key, two are needed, and each code counts
         once: give a function.
@@ -358,9 +365,15 @@ class Client(Part):
         new_password = None if new_password is None else checked_secret(new_password, "new_password")
         return self._run(rotation.rotate_keys(self._core, password, new_password, progress, FactorSource(code)))
 
-    def finish_rotation(self, *, progress: Callable[[int, int], None] | None = None) -> None:
-        """Seal anew what an interrupted rotation has left; it does nothing where nothing is left."""
-        self._run(rotation.reseal(self._core, progress))
+    def finish_rotation(
+        self, *, accept: Iterable[Document | Blob] = (), progress: Callable[[int, int], None] | None = None
+    ) -> Rotation:
+        """Encrypt again what an interrupted rotation has left; it does nothing where nothing is left.
+
+        It takes what this device has read before, and what is given as `accept`: what an earlier `Rotation` has as
+        `unseen`, or a part of that. Ask a person first.
+        """
+        return self._run(rotation.finish(self._core, accept, progress))
 
     def recover(self, email: str, recovery_key: str, new_password: str, *, code: Code | None = None) -> User:
         """Log in with the recovery key, and set another password.

@@ -382,7 +382,11 @@ GUARDS: dict[str, Guard] = {
         ),
     ),
     "that generations do not fall": Guard(
-        replaced((seal, "lineage", of_one_generation)),
+        replaced(
+            (seal, "lineage", of_one_generation),
+            (seal, "require_floor", nothing),  # it refuses such a row too
+            (Pull, "require_floor", no_steps),
+        ),
         client=("a row under a key of before a rotation",),
         replica=("a row under a key of before a rotation",),
     ),

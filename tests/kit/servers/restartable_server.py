@@ -40,6 +40,7 @@ class RestartableServer:
     def _start(self) -> None:
         lives: dict[str, Any] = {"jwt_access_expiry": "3650d", "jwt_refresh_expiry": "3650d"}
         lives |= {"history_versions": HISTORY_VERSIONS, "history_days": HISTORY_DAYS, "trash_days": TRASH_DAYS}
+        lives["login_limit"] = 0  # tests that share an account log in often
         lives["database_url" if "://" in self.where else "db_path"] = self.where
         start = partial(create_server, jwt_secret=SECRET, clock=self.clock, **(lives | self._settings))
         self.app = opening.retry(start, 60, None)  # as `strongroom serve`: PostgreSQL may be slow to answer

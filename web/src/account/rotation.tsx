@@ -42,7 +42,8 @@ export function Rotation() {
       setProgress([0, 0]);
       const make = () =>
         client.rotateKeys(password, { code: askFactor, progress: told, ...(isNew && { newPassword: next.first }) });
-      setRecoveryKey(await (client.hasRecoveryKey ? unconfirmedKey(known?.replica ?? "", make) : make()));
+      const recoveryKey = async () => (await make()).recoveryKey;
+      setRecoveryKey(await (client.hasRecoveryKey ? unconfirmedKey(known?.replica ?? "", recoveryKey) : recoveryKey()));
     } finally {
       setProgress(undefined);
     }

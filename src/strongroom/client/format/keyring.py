@@ -34,6 +34,7 @@ from strongroom.client.format.encoding import (
     to_url,
 )
 from strongroom.client.format.keyring_body import (
+    FLOOR,
     MOST_GONE,
     MOST_PAST,
     PASSKEY,
@@ -134,7 +135,7 @@ class Keyring(Body, frozen=True, kw_only=True):
 
     def vault_keys(self, entry: VaultEntry) -> VaultKeys:
         """The keys of a vault, of all generations."""
-        return VaultKeys.build(self.account, entry.uid, list(entry.keys), keyring=self.version)
+        return VaultKeys.build(self.account, entry.uid, list(entry.keys), keyring=self.version, floor=entry.floor)
 
     def with_vault(self, uid: str, name: str, *, sealed: bool, random: Random = primitives.random) -> Keyring:
         """The next version, with a new vault that is not made on the server yet."""
@@ -143,6 +144,7 @@ class Keyring(Body, frozen=True, kw_only=True):
             name=checked_name(name, "name"),
             sealed=sealed,
             made=False,
+            floor=1,
             keys=((1, primitives.SecretBytes(random(KEY))),),
         )
         if self.vault(name) is not None or self.entry(entry.uid) is not None:
@@ -246,6 +248,13 @@ class Keyring(Body, frozen=True, kw_only=True):
         if entry is None:
             raise Invalid({"uid": "must be a vault of the directory"})
         return self.with_entry(uid, keys=_rotated(entry, random).keys)
+
+    def with_floors(self, floors: dict[str, int]) -> Keyring | None:
+        """The next version, with these floors of vaults by uid; none is ever lowered. None: nothing changes."""
+        raised = tuple(_with_floor(entry, floors.get(entry.uid, 1)) for entry in self.vaults)
+        if raised == self.vaults:
+            return None
+        return self._next(vaults=raised, must=self.must if FLOOR in self.must else (*self.must, FLOOR))
 
     @property
     def _next_version(self) -> int:
@@ -411,6 +420,10 @@ def _storage_seed(generation: int, random: Random) -> StorageSeed:
 def _rotated(entry: VaultEntry, random: Random) -> VaultEntry:
     key = primitives.SecretBytes(random(KEY))
     return msgspec.structs.replace(entry, keys=(*entry.keys, (entry.keys[-1][0] + 1, key)))
+
+
+def _with_floor(entry: VaultEntry, floor: int) -> VaultEntry:
+    return entry if floor <= entry.floor else msgspec.structs.replace(entry, floor=min(floor, entry.keys[-1][0]))
 
 
 def _sorted(entries: list[VaultEntry]) -> tuple[VaultEntry, ...]:

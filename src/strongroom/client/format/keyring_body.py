@@ -35,9 +35,9 @@ PASSWORD: Final = "password"  # noqa: S105 - the type of a slot
 RECOVERY: Final = "recovery"
 PASSKEY: Final = "passkey"
 UNREADABLE: Final = "The server's keyring was not made with your keys."
-_UNDERSTOOD: Final = frozenset(
-    {"account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "must"}
-)
+FLOOR: Final = "floor"  # in `must` once a floor was raised: a client that does not know it would believe too much
+_MEMBERS: Final = frozenset({"account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "must"})
+_UNDERSTOOD: Final = _MEMBERS | {FLOOR}
 
 Extra = dict[str, Any]  # members that this client does not know; they are written again as they were read
 
@@ -81,12 +81,16 @@ class StorageSeed(Struct, frozen=True, kw_only=True):
 
 
 class VaultEntry(Struct, frozen=True, kw_only=True):
-    """A vault in the directory: its name, whether names are sealed on the wire, whether it was made, and its keys."""
+    """A vault in the directory: its name, whether names are sealed on the wire, whether it was made, and its keys.
+
+    `floor` is the lowest generation of a live row.
+    """
 
     uid: str
     name: str
     sealed: bool
     made: bool
+    floor: int
     keys: tuple[tuple[int, bytes], ...]  # generation and key, ascending
     extra: Extra = {}
     key_extras: dict[int, Extra] = {}  # of the keys, by generation
@@ -150,6 +154,7 @@ class _VaultJson(Struct, frozen=True):
     name: str
     sealed: bool
     made: bool
+    floor: int
     keys: list[Extra]
 
 
@@ -199,6 +204,7 @@ def to_json(body: Body) -> Extra:
                 "name": entry.name,
                 "sealed": entry.sealed,
                 "made": entry.made,
+                "floor": entry.floor,
                 "keys": [
                     {**entry.key_extras.get(number_, {}), "generation": number_, "key": to_base64(key)}
                     for number_, key in entry.keys
@@ -225,7 +231,7 @@ def decode(content: Content, account: bytes, version: int, generation: int, prev
         whole = msgspec.convert(strict_json.read(content.data, strict_json.KEYRING, UNREADABLE), Extra)
         if unknown := [name for name in msgspec.convert(whole.get("must"), list[str]) if name not in _UNDERSTOOD]:
             raise Unsupported(f"This account uses something that this client does not know: {unknown[0]}.")
-        extra = {name: value for name, value in whole.items() if name not in _UNDERSTOOD}
+        extra = {name: value for name, value in whole.items() if name not in _MEMBERS}
         body = _checked(msgspec.convert(whole, _BodyJson), extra)
     except (msgspec.MsgspecError, ValueError, Invalid):
         raise Tampered(UNREADABLE) from None
@@ -317,12 +323,15 @@ def _vault(given: Extra) -> VaultEntry:
     _require_ascending([generation for generation, _ in keys])
     if checked_uid(read.uid) != read.uid or not keys or not all(is_generation(one) for one, _ in keys):
         raise Tampered(UNREADABLE)
+    if not 1 <= read.floor <= keys[-1][0]:
+        raise Tampered(UNREADABLE)
     text(checked_name(read.name, "name"))
     return VaultEntry(
         uid=read.uid,
         name=read.name,
         sealed=read.sealed,
         made=read.made,
+        floor=read.floor,
         keys=keys,
         extra=extra,
         key_extras=extras,

@@ -46,7 +46,8 @@ class CollectionKey(Struct, frozen=True, kw_only=True):
 class CollectionKeys(Struct, frozen=True, kw_only=True):
     """The keys of a collection, of every generation. `wires` are its names on the wire, the newest first.
 
-    `keyring` is the version of the keyring that they are from; None for those of a token.
+    `keyring` is the version of the keyring that they are from; None for those of a token. `floor` is the lowest
+    generation of a live row.
     """
 
     account: bytes
@@ -55,6 +56,7 @@ class CollectionKeys(Struct, frozen=True, kw_only=True):
     wires: tuple[str, ...]
     keys: tuple[CollectionKey, ...]
     keyring: int | None = None
+    floor: int = 1
 
     @property
     def newest(self) -> CollectionKey:
@@ -104,21 +106,29 @@ class VaultKey(Struct, frozen=True, kw_only=True):
 class VaultKeys(Struct, frozen=True, kw_only=True):
     """The keys of one vault, of every generation in ascending order.
 
-    `keyring` is the version of the keyring that they are from; None for those of a token.
+    `keyring` is the version of the keyring that they are from; None for those of a token. `floor` is the lowest
+    generation of a live row.
     """
 
     account: bytes
     vault: str
     keys: tuple[VaultKey, ...]
     keyring: int | None = None
+    floor: int = 1
 
     @classmethod
     def build(
-        cls, account: bytes, vault: str, keys: list[tuple[int, bytes]], *, keyring: int | None = None
+        cls,
+        account: bytes,
+        vault: str,
+        keys: list[tuple[int, bytes]],
+        *,
+        keyring: int | None = None,
+        floor: int = 1,
     ) -> VaultKeys:
         """From pairs of generation and key."""
         made = tuple(VaultKey(account=account, vault=vault, generation=number, key=key) for number, key in keys)
-        return cls(account=account, vault=vault, keys=made, keyring=keyring)
+        return cls(account=account, vault=vault, keys=made, keyring=keyring, floor=floor)
 
     @property
     def newest(self) -> VaultKey:

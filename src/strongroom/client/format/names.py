@@ -98,6 +98,7 @@ def collection_keys(keys: VaultKeys, name: str, *, sealed: bool) -> CollectionKe
         wires=tuple(wires),
         keys=tuple(key.collection(name) for key in keys.keys),
         keyring=keys.keyring,
+        floor=keys.floor,
     )
 
 

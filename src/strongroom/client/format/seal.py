@@ -16,6 +16,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from strongroom.client.errors import Tampered
@@ -260,6 +261,11 @@ def verify_document(keys: CollectionKeys, row: Document) -> Verified:
     return verified
 
 
+def verify_past_document(keys: CollectionKeys, row: Document) -> Verified:
+    """The same of a row that need not be current: one that was replaced, or that this device has believed before."""
+    return verify_document(msgspec.structs.replace(keys, floor=1), row)
+
+
 def open_document(keys: CollectionKeys, row: Document) -> Opened:
     """Believe a row, live or deleted, and open it."""
     verified, key, kind, items_of_row = _verified(keys, row)
@@ -279,6 +285,17 @@ def open_document(keys: CollectionKeys, row: Document) -> Opened:
     )
 
 
+def open_past_document(keys: CollectionKeys, row: Document) -> Opened:
+    """The same of a row that need not be current: one that was replaced, or that this device has believed before."""
+    return open_document(msgspec.structs.replace(keys, floor=1), row)
+
+
+def require_floor(keys: CollectionKeys, row: Document) -> None:
+    """Refuse a live row below the floor: all that were live have been encrypted again above it."""
+    if keys.floor > 1 and row.deleted_at is None and read_proof(row.hmac).generation < keys.floor:
+        raise Tampered(_OLD_KEY)
+
+
 def _open(key: CollectionKey, kind: int, items_of_row: bytes, data: str) -> Content:
     return padding.unpad(box.open_(key.sealing, from_base64(data)[_HEAD_BYTES:], _LABEL[kind] + items_of_row))
 
@@ -291,6 +308,7 @@ def _verified(keys: CollectionKeys, row: Document) -> tuple[Verified, Collection
     version = row.version - gone  # the DELETE counted one more than the notice
     proof = read_proof(row.hmac)
     generation, parent = proof.generation, proof.parent
+    require_floor(keys, row)
     if version < 1 or row.version > MOST_VERSION:
         raise Tampered(_UNPROVEN if gone else None)
     purged, kind = gone and not row.data, DELETION
@@ -413,7 +431,14 @@ def open_blob(keys: VaultKeys, vault: Vault | responses.Vault) -> Content:
     """Believe a vault's blob, if a key holder made it for exactly this vault, name and version."""
     if vault.uid != keys.vault or vault.data is None or vault.salt is None or not is_version(vault.version):
         raise Tampered
+    if blob_generation(vault.data) < keys.floor:
+        raise Tampered(_OLD_KEY)
     return _open_blob(keys, vault.name, vault.version, vault.data, vault.salt)
+
+
+def open_known_blob(keys: VaultKeys, vault: Vault | responses.Vault) -> Content:
+    """The same of a blob that this device has believed before: the floor may have risen since."""
+    return open_blob(msgspec.structs.replace(keys, floor=1), vault)
 
 
 def _open_blob(keys: VaultKeys, name: str, version: int, data: str, salt: str) -> Content:

@@ -2,7 +2,7 @@
 
     srv_ ‖ base64url(format (1) ‖ scope (1) ‖ account id (16) ‖ API key ‖ vault uid ‖ name
                      ‖ number of keys (1) ‖ generation (4) and key (32) of each
-                     ‖ number of collections (1) ‖ the name on the wire of each
+                     ‖ number of collections (1) ‖ the name on the wire of each ‖ floor (4)
                      ‖ the first 4 bytes of a SHA-256 of all that)
 
 Texts are preceded by their length in two bytes.
@@ -69,7 +69,7 @@ class Token(Struct, frozen=True, kw_only=True):
         body = bytes((FORMAT, scope)) + keys.account
         body += b"".join(_text(part) for part in (self.api_key, keys.vault, self.name))
         body += _count(keys.keys) + b"".join(generation_bytes(key.generation) + key.key for key in keys.keys)
-        body += _count(wires) + b"".join(_text(wire) for wire in wires)
+        body += _count(wires) + b"".join(_text(wire) for wire in wires) + generation_bytes(keys.floor)
         spelled = PREFIX + to_url(body + _check(body))
         if read(spelled) != self:
             raise Invalid({"token": "has a part that a token cannot carry"})
@@ -105,9 +105,12 @@ def _read(spelled: str) -> Token:
     api_key, vault, name = reader.text(), reader.text(), reader.text()
     keys = [(int.from_bytes(reader.take(4), "big"), reader.take(KEY)) for _ in range(reader.count())]
     wires = tuple(checked_name(reader.text(), "token") for _ in range(reader.count()))
+    floor = int.from_bytes(reader.take(4), "big")
     reader.end()
     numbers = [generation for generation, _ in keys]
     if not keys or numbers != sorted(set(numbers)) or not all(is_generation(one) for one in numbers):
+        raise Tampered
+    if not 1 <= floor <= numbers[-1]:
         raise Tampered
     if not _API_KEY.fullmatch(api_key) or checked_uid(vault) != vault or bool(wires) != (body[1] == COLLECTION):
         raise Tampered
@@ -115,11 +118,11 @@ def _read(spelled: str) -> Token:
         raise Tampered
     if body[1] != COLLECTION:
         name = name and checked_name(name, "token")
-        opened = VaultKeys.build(account, vault, keys)
+        opened = VaultKeys.build(account, vault, keys, floor=floor)
         return Token(api_key=api_key, keys=opened, name=name, sealed=body[1] == VAULT)
     name = checked_name(name, "token")
     made = tuple(CollectionKey.of(generation, key) for generation, key in keys)
-    collection = CollectionKeys(account=account, vault=vault, name=name, wires=wires, keys=made)
+    collection = CollectionKeys(account=account, vault=vault, name=name, wires=wires, keys=made, floor=floor)
     return Token(api_key=api_key, keys=collection, name=name)
 
 

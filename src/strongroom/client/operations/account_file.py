@@ -7,7 +7,7 @@ as one whose deletion was interrupted, are carried unread.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final
 
 import msgspec
@@ -17,6 +17,8 @@ from strongroom.client.errors import Locked, RolledBack, Tampered
 from strongroom.client.format import keyring, names, seal
 from strongroom.client.format.encoding import short
 from strongroom.client.format.keyring import Keyring
+from strongroom.client.format.keys import VaultKeys
+from strongroom.client.format.padding import Content
 from strongroom.client.operations.documents import KeyScope, key_scope
 from strongroom.errors import Invalid
 from strongroom.export_rows import (
@@ -204,7 +206,7 @@ class _VaultRows:
         self._parents: list[tuple[int, bytes]] = []
         self._blobs: list[ExportedBlob] = []
         if line.data is not None:
-            self._open_blob(line.version, line.name, line.data, line.salt)
+            self._open_blob(line.version, line.name, line.data, line.salt, seal.open_blob)
 
     def add(self, line: ExportedDocument | ExportedVersion | ExportedBlob) -> None:
         """Verify a row."""
@@ -213,7 +215,8 @@ class _VaultRows:
         if isinstance(line, ExportedBlob):
             self._blobs.append(line)
             return
-        made = seal.verify_document(self.scope.key(line.collection), document_of(line))
+        verify = seal.verify_document if isinstance(line, ExportedDocument) else seal.verify_past_document
+        made = verify(self.scope.key(line.collection), document_of(line))
         self._parents.append((made.generation, made.parent))
         if isinstance(line, ExportedDocument):
             self._versions[line.uid] = line.version
@@ -241,16 +244,18 @@ class _VaultRows:
     def _open_any(self, blob: ExportedBlob) -> None:
         for name in (*self._names, blob.name or ""):
             try:
-                self._open_blob(blob.version, name, blob.data, blob.salt)
+                self._open_blob(blob.version, name, blob.data, blob.salt, seal.open_known_blob)
             except Tampered:
                 continue
             return
         raise Tampered
 
-    def _open_blob(self, version: int, name: str, data: str, salt: str | None) -> None:
+    def _open_blob(
+        self, version: int, name: str, data: str, salt: str | None, open_: Callable[[VaultKeys, model.Vault], Content]
+    ) -> None:
         if self.scope is not None and self.scope.vault_keys is not None:
             vault = model.Vault(self.uid, name, version, 0, data=data, salt=salt)
-            seal.open_blob(self.scope.vault_keys, vault)
+            open_(self.scope.vault_keys, vault)
 
 
 def document_of(line: ExportedDocument | ExportedVersion) -> model.Document:

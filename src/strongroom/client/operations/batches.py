@@ -16,7 +16,7 @@ from msgspec import Struct
 from strongroom import identifiers, model
 from strongroom.client.errors import Tampered
 from strongroom.client.format import seal
-from strongroom.client.format.content import to_content
+from strongroom.client.format.content import EMPTY, to_content
 from strongroom.client.format.encoding import NO_PARENT, checked_uid, short
 from strongroom.client.format.parents import Descent, Link, trace
 from strongroom.client.net import requests
@@ -150,7 +150,7 @@ def deletions(wanted: Iterable[Document]) -> Iterator[tuple[str, Prepare]]:
 
 def _deletion(document: Document) -> Prepare:
     def prepare(index: int, scope: KeyScope) -> Write:
-        content = to_content(document.raw)
+        content = EMPTY if document.purged else to_content(document.raw)
         sealed = _sealed(scope, document, content, seal.DELETION)
         return Write(
             index, document.uid, document.wire, document.version, content, sealed, deletes=True, prepare=prepare

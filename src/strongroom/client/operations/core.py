@@ -66,6 +66,7 @@ class Core:
         self.sealed: str | None = None
         self.token: Token | None = None
         self.gaps: set[int] = set()  # versions of keyrings that were taken over from too long after the last one seen
+        self.doubted: set[str] = set()  # what rotations have left as it was: reading it then was no belief
         self.on_lock: list[Callable[[], None]] = []
         self.on_keyring: list[Callable[[], None]] = []  # called when another keyring is in use
 

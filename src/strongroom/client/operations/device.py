@@ -193,8 +193,11 @@ class Device:
         """The documents of a vault that were last seen with a later timestamp than this, deleted or not."""
         return {uid: known for uid, known in self._rows.get(vault, {}).items() if known.updated_at > timestamp}
 
-    def record(self, row: Document, mark: int, *, deleted: bool) -> bool:
-        """Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again."""
+    def record(self, row: Document, mark: int, *, deleted: bool, keep: bool = True) -> bool:
+        """Remember a row that was opened, or refuse it. False: something newer was seen meanwhile; ask again.
+
+        Without `keep` it is held against what was seen, and not remembered.
+        """
         rows = self._rows.setdefault(row.vault_uid, {})
         known = rows.get(row.uid)
         if known is not None:
@@ -208,6 +211,8 @@ class Device:
                 or (not same and row.updated_at <= known.updated_at)
             ):
                 raise Tampered(_WRONG_TIME)
+        if not keep:
+            return True
         self._order += 1
         seen = SeenRow(row.version, row.hmac or "", row.collection)
         times = row.created_at, row.updated_at

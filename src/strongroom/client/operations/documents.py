@@ -124,6 +124,16 @@ class KeyScope(Struct, frozen=True, kw_only=True):
         keys = self.vault_keys or self.collection_keys
         return None if keys is None else keys.newest.generation
 
+    @property
+    def floor(self) -> int:
+        """The lowest generation of a live row."""
+        keys = self.vault_keys or self.collection_keys
+        return 1 if keys is None else keys.floor
+
+    def require_floor(self, row: model.Document) -> None:
+        """Refuse a live row below the floor."""
+        seal.require_floor(self.key(row.collection), row)
+
     def holds(self, wire: str) -> bool:
         """Whether a collection on the wire is part of this place."""
         return self.collection_keys is None or wire in self.collection_keys.wires
@@ -342,34 +352,43 @@ def check_stored(
         raise Tampered(_NOT_STORED)
 
 
-def open_row(core: Core, scope: KeyScope, row: model.Document, mark: int) -> Effects[Document | None]:
-    """A row as a document, if it is believed; None if this device has meanwhile seen a newer one."""
-    keys, made = yield from verify_row(core, scope, row)
+def open_row(
+    core: Core, scope: KeyScope, row: model.Document, mark: int, *, keep: bool = True
+) -> Effects[Document | None]:
+    """A row as a document, if it is believed; None if this device has meanwhile seen a newer one.
+
+    It is remembered, unless `keep` is False.
+    """
+    keys, made = yield from verify_row(core, scope, row, seal.open_document)
     known = core.device.known(scope.vault, row.uid)
     if known is not None:
         rollback.require_collection(known.collection, row)
     gap = False
     if known is not None and known.row.version < row.version:
+        if made.deleted and not known.deleted and made.generation < keys.floor:
+            raise Tampered(FORKED)
         gap = yield from _require_descent(core, row, known)
-    if not core.device.record(row, mark, deleted=made.deleted):
+    if not core.device.record(row, mark, deleted=made.deleted, keep=keep):
         return None
     return to_document(scope, row, made.content, keys.name, deleted=made.deleted, gap=gap)
 
 
-def verify_row(core: Core, scope: KeyScope, row: model.Document) -> Effects[tuple[CollectionKeys, Opened]]:
+def verify_row(
+    core: Core, scope: KeyScope, row: model.Document, open_: Callable[[CollectionKeys, model.Document], Opened]
+) -> Effects[tuple[CollectionKeys, Opened]]:
     """A row that a key holder made for this place and version, opened, and the keys of its collection."""
     if row.vault_uid != scope.vault:
         raise Tampered(WRONG_DOCUMENT)
     try:
         keys = scope.key(row.collection)
-        return keys, seal.open_document(keys, row)
+        return keys, open_(keys, row)
     except Locked:
         if core.ring is None:
             raise
     # perhaps another device has rotated the vault's key
     yield from keyrings.reload(core)
     keys = renewed(core, scope).key(row.collection)
-    return keys, seal.open_document(keys, row)
+    return keys, open_(keys, row)
 
 
 def _require_descent(core: Core, row: model.Document, known: KnownDocument) -> Effects[bool]:

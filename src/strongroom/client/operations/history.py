@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from strongroom.client.operations.vaults import OpenVault
 
 _TWICE: Final = "The server's history shows one version twice, or another content of the current one."
+_BELOW: Final = "The server's history does not show that a version under keys of before a rotation was ever current."
 _EMPTY: Final = "This version has no content: it is a deletion whose content is gone."
 
 
@@ -71,10 +72,12 @@ def get_version(core: Core, scope: KeyScope, uid: str, version: int) -> Effects[
     moved = (row.uid, row.version, row.collection) != (now.uid, version, now.wire)
     if moved or row.created_at != now.created_at:
         raise Tampered(WRONG_DOCUMENT)
-    keys, made = yield from documents.verify_row(core, scope, row)
+    keys, made = yield from documents.verify_row(core, scope, row, seal.open_past_document)
     _, links, newest = yield from _history(core, scope, now)
-    descent = trace(newest, seal.link(row), links, seal.lineage)
-    return documents.to_document(scope, row, made.content, keys.name, deleted=made.deleted, gap=_is_gap(descent))
+    gap = _is_gap(trace(newest, seal.link(row), links, seal.lineage))
+    if gap and made.generation < keys.floor:
+        raise Tampered(_BELOW)
+    return documents.to_document(scope, row, made.content, keys.name, deleted=made.deleted, gap=gap)
 
 
 def restore(core: Core, scope: KeyScope, document: Document, version: int) -> Effects[Document]:
@@ -151,6 +154,8 @@ def get_blob_version(core: Core, vault: OpenVault, version: int) -> Effects[Blob
     names = vault.wires if old.name is None else (old.name,)
     opened = seal.open_past_blob(vault.keys, old, names)
     gap = yield from vaults.require_blob_descent(core, row, Link(version, old.data))
+    if gap and seal.blob_generation(old.data) < vault.keys.floor:
+        raise Tampered(_BELOW)
     return Blob(vault.uid, content.to_value(opened), version, gap)
 
 

@@ -136,6 +136,8 @@ def require_directory(seen: Keyring, ring: Keyring) -> None:
             raise RolledBack(_UNSAID)
         if now is not None and not set(entry.keys) <= set(now.keys):
             raise Tampered(TWO_KEYRINGS)
+        if now is not None and now.floor < entry.floor:
+            raise Tampered(TWO_KEYRINGS)
 
 
 def count_gap(core: Core, ring: Keyring, seen: int, digest: bytes) -> None:

@@ -56,13 +56,17 @@ class Listing:
     `cursor` is the timestamp up to which everything was seen. Without `since`, only live documents are returned. What
     this device has seen before must be among them, unless a key holder has deleted or changed it meanwhile. With
     `trash`, only deleted documents are returned whose content is still there; which those are is the server's word.
+    A `survey` returns notices of deletion among the live documents too, and nothing of it is remembered.
     """
 
-    def __init__(self, core: Core, scope: KeyScope, since: int | None, *, trash: bool = False) -> None:
+    def __init__(
+        self, core: Core, scope: KeyScope, since: int | None, *, trash: bool = False, survey: bool = False
+    ) -> None:
         self._core = core
         self._scope = renewed(core, scope)
         self._since = since
         self._trash = trash
+        self._survey = survey
         self._deleted = trash or since is not None  # whether tombstones are wanted
         self._seen: dict[str, int] = {}
         self._given: dict[str, int] = {}  # before the list began again
@@ -88,14 +92,16 @@ class Listing:
         found = []
         for row in self._in_order(page):
             if self._given.get(row.uid) == row.version:
+                self._scope.require_floor(row)
                 self._seen[row.uid] = row.version
                 continue
             if not self._scope.holds(row.collection):
                 continue
-            document = yield from open_row(self._core, self._scope, row, mark)
+            document = yield from open_row(self._core, self._scope, row, mark, keep=not self._survey)
             if document is None:
                 document = yield from get(self._core, self._scope, row.uid, deleted=True)
-            if self._since is None and (document.deleted != self._trash or row.uid in self._seen):
+            unwanted = document.deleted != self._trash and not self._survey
+            if self._since is None and (unwanted or row.uid in self._seen):
                 self._seen[row.uid] = row.version
                 continue
             self._seen[row.uid] = row.version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import TYPE_CHECKING, Any, Final, Generic
 
 import msgspec
@@ -192,10 +193,13 @@ def rename_vault(core: Core, vault: OpenVault, name: str) -> Effects[OpenVault]:
     return renamed
 
 
-def update_wire(core: Core, vault: OpenVault, seen: Link | None = None) -> Effects[responses.Vault]:
-    """Seal the vault's name and blob anew where they are of another name or generation; the vault's row.
+def update_wire(
+    core: Core, vault: OpenVault, seen: Link | None = None, believed: Container[str] | None = None
+) -> Effects[responses.Vault]:
+    """Encrypt the vault's name and blob again where they are of another name or generation; the vault's row.
 
-    Where a replica has `seen` another blob, or a later version, that is compared first, and nothing is sealed here.
+    Where a replica has `seen` another blob, or a later version, that is compared first, and nothing is encrypted here.
+    In a rotation, a blob under an older key that is not among the `believed` ones is left, with the vault's name.
     """
     for _ in range(10):
         mark = core.device.mark()
@@ -206,6 +210,8 @@ def update_wire(core: Core, vault: OpenVault, seen: Link | None = None) -> Effec
         if row.name == vault.wire and not blob_is_old:
             return row
         if seen is not None and (row.version < seen.version or row.data not in {None, seen.text}):
+            return row
+        if believed is not None and blob_is_old and row.data not in believed:
             return row
         blob = None
         if row.data is not None:
@@ -303,7 +309,7 @@ def _may_replace(core: Core, vault: OpenVault, before: responses.Vault, content:
     there = seal.open_blob(vault.keys, before)
     if there == content:  # by an earlier attempt without a response, perhaps
         return True
-    return known is not None and known.data is not None and seal.open_blob(vault.keys, known) == there
+    return known is not None and known.data is not None and seal.open_known_blob(vault.keys, known) == there
 
 
 def current_row(core: Core, vault: OpenVault) -> Effects[tuple[OpenVault, responses.Vault, bool]]:

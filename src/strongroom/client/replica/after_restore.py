@@ -85,7 +85,7 @@ class RestoreReconciliation:
 
     def _compare(self, row: Document, descent: Descent | None, stored: Document | None) -> bool:
         """Lay a row of the server beside the one that is here."""
-        made = seal.verify_document(self._scope.key(row.collection), row)
+        made = seal.verify_past_document(self._scope.key(row.collection), row)
         here = self._file.documents.get(self._scope.vault, row.uid)
         if here is not None:
             rollback.require_collection(here.collection, row)
@@ -98,6 +98,7 @@ class RestoreReconciliation:
         if here is not None and self._is_past(row, here):
             self._file.documents.put_repeat(self._scope.vault, row.uid, row.version)
             return False
+        seal.verify_document(self._scope.key(row.collection), row)  # no restore lowers the floor
         mark = self._file.marks.get(self._scope.vault, row.uid)
         follows = here is None or (row.version > here.version and descent in {None, Descent.FOLLOWS})
         follows = follows and (mark is None or not mark.is_above(row))
@@ -118,7 +119,7 @@ class RestoreReconciliation:
         here = self._file.documents.get(self._scope.vault, uid)
         if here is None:
             return
-        deleted = seal.verify_document(self._scope.key(here.collection), here).deleted
+        deleted = seal.verify_past_document(self._scope.key(here.collection), here).deleted
         entry = self._file.outbox.get(self._scope.vault, uid)
         if not deleted or (entry is not None and entry.kind == PUT):
             self._file.documents.put_repeat(self._scope.vault, uid, 0)

@@ -101,11 +101,11 @@ class BlobConflict:
     def __init__(self, local: Local, keys: VaultKeys, mine: VaultRecord) -> None:
         self._local = local
         self._mine = mine
-        self.mine: Any = to_value(seal.open_blob(keys, _vault(mine)))
+        self.mine: Any = to_value(seal.open_known_blob(keys, _vault(mine)))
         now = local.file.vaults.get(mine.uid)
         self.theirs: Any = None
         if now is not None and now.data is not None:
-            self.theirs = to_value(seal.open_blob(keys, _vault(now)))
+            self.theirs = to_value(seal.open_known_blob(keys, _vault(now)))
 
     @property
     def vault(self) -> str:

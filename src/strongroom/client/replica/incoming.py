@@ -53,7 +53,12 @@ def descents(
     found: dict[str, Descent] = {}
     for row in rows if heads else ():
         head = heads.get(row.uid)
-        if head is None or row.version <= head[0] or follows(row.hmac or "", head[1] or "", seal.lineage):
+        if head is None or row.version <= head[0]:
+            continue
+        if _is_late_deletion(scope, row, head):
+            found[row.uid] = Descent.FORKED
+            continue
+        if follows(row.hmac or "", head[1] or "", seal.lineage):
             continue
         if not history.read:
             for uid, link in (yield from documents.read_history(core, scope.vault, since)):
@@ -64,6 +69,11 @@ def descents(
             links = history.links.get(row.uid, [])
             found[row.uid] = trace(seal.link(row), seal.link(here), links, seal.lineage)
     return found
+
+
+def _is_late_deletion(scope: KeyScope, row: Document, head: Head) -> bool:
+    """Whether a deletion that is new here is below the floor: a rotation would have encrypted it again."""
+    return row.deleted_at is not None and row.hmac != head[1] and seal.read_proof(row.hmac).generation < scope.floor
 
 
 class History:
@@ -120,7 +130,7 @@ def _rebase_same(local: Local, scope: KeyScope, row: Document, head: Head | None
         return False
     if descent not in {None, Descent.FOLLOWS} or local.file.outbox.was_sent(scope.vault, row.uid):
         return False
-    before = seal.open_document(scope.key(entry.before.collection), entry.before)
+    before = seal.open_past_document(scope.key(entry.before.collection), entry.before)
     now = seal.open_document(scope.key(row.collection), row)
     if now.deleted or before.deleted or now.content != before.content:
         return False
@@ -140,7 +150,7 @@ def queue_local_conflict(local: Local, scope: KeyScope, row: Document) -> None:
     seal.require_generation(here.hmac or "", row.hmac or "")
     mark = local.file.marks.get(scope.vault, row.uid)
     floor = here.version if mark is None else mark.version
-    mine = seal.open_document(scope.key(here.collection), here)
+    mine = seal.open_past_document(scope.key(here.collection), here)
     theirs = seal.open_document(scope.key(row.collection), row)
     is_same = mine.deleted == theirs.deleted and (mine.deleted or mine.content == theirs.content)
     if entry is not None and entry.kind != DELETE_ONLY:
@@ -193,7 +203,7 @@ def stored_before(core: Core, file: File, scope: KeyScope, rows: list[Document])
         if (then.uid, then.version) == (row.uid, entry.version) and file.outbox.was_sent(
             scope.vault, row.uid, then.hmac or ""
         ):
-            seal.verify_document(scope.key(then.collection), then)
+            seal.verify_past_document(scope.key(then.collection), then)
             kept = yield from documents.read_history(core, scope.vault, 0, uid=row.uid)
             if trace(seal.link(row), seal.link(then), (link for _, link in kept), seal.lineage) is Descent.FOLLOWS:
                 found[row.uid] = then  # and its author knew of it: the history is the server's word, a parent is not

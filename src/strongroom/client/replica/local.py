@@ -81,7 +81,7 @@ class Local:
     def open_local_row(self, scope: KeyScope, row: model.Document) -> Document:
         """A row as a document. The disk is not believed either."""
         keys = scope.key(row.collection)
-        made = seal.open_document(keys, row)
+        made = seal.open_past_document(keys, row)
         return documents.to_document(scope, row, made.content, keys.name, deleted=made.deleted)
 
     def open_entry(self, scope: KeyScope, entry: Entry) -> Document:

@@ -182,7 +182,7 @@ def _sealed(scope: KeyScope, entry: Entry, version: int, parent: bytes) -> Seale
     if (entry.version, proof.parent, proof.generation) == (version, parent, keys.newest.generation):
         return Sealed(entry.data, entry.hmac)
     row = model.Document(entry.uid, entry.vault, entry.collection, entry.data, entry.hmac, entry.version, 0, 0, None)
-    content = seal.open_document(keys, row).content
+    content = seal.open_past_document(keys, row).content
     kind = seal.DELETION if entry.kind == DELETE else seal.DOCUMENT
     return seal.seal_content(keys, kind, entry.uid, version, content, parent=parent, wire=entry.collection)
 

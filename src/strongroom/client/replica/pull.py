@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from strongroom.client.errors import Locked, RolledBack, Tampered, UndecidedConflicts, Unsupported
-from strongroom.client.net import effects
+from strongroom.client.format import seal
+from strongroom.client.net import effects, requests
 from strongroom.client.operations import documents, listing
 from strongroom.client.replica import blobs, incoming
 from strongroom.client.replica.after_restore import RestoreReconciliation
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 _OLDER: Final = (
     "The server shows a vault as it was before this device saw it last. If the server's clock was far ahead for a "
     "while, and its database was not restored since, begin a new replica; what was not sent yet is in this one alone."
+)
+_HELD_BACK: Final = (
+    "The server holds back documents that were encrypted again under newer keys, or shows them as they were before."
 )
 _MISSING: Final = "The server counts other documents in a vault than it shows."
 
@@ -59,6 +63,39 @@ class Pull:
         except (Tampered, RolledBack, Locked, Unsupported):
             self._reset_vault(scope.vault, was)
             raise
+
+    def require_floor(self, scope: KeyScope) -> Effects[None]:
+        """Refuse a server that holds back what a rotation has encrypted again: nothing here may be below the floor.
+
+        Once that holds, it stays so: no row below the floor is taken.
+        """
+        fact = f"floor {scope.vault}"
+        if scope.floor == 1 or self._file.fact(fact) == str(scope.floor):
+            return
+        if self._is_below_floor(scope):  # the floor may have risen after the server listed its vaults
+            self._begin_again(scope.vault)
+            row = yield from self._core.session.send(requests.vaults.get(scope.vault))
+            if row.uid != scope.vault:
+                raise Tampered
+            yield from self.run(scope, row)
+            if self._is_below_floor(scope):
+                self._begin_again(scope.vault)
+                raise RolledBack(_HELD_BACK)
+        self._file.set_fact(fact, str(scope.floor))
+
+    def _begin_again(self, uid: str) -> None:
+        """Pull everything next time: what was held back may be from before the cursor."""
+        record = self._file.vaults.get(uid)
+        if record is not None:
+            self._file.vaults.put(msgspec.structs.replace(record, cursor=0))
+
+    def _is_below_floor(self, scope: KeyScope) -> bool:
+        record = self._file.vaults.get(scope.vault)
+        blob = None if record is None or scope.vault_keys is None else record.data
+        if blob is not None and seal.blob_generation(blob) < scope.floor:
+            return True
+        proofs = self._file.documents.live_proofs(scope.vault)
+        return any(seal.read_proof(proof).generation < scope.floor for proof in proofs)
 
     def _reset_vault(self, uid: str, was: VaultRecord | None) -> None:
         """Reset the cursor of a vault, so that the next sync pulls again what a hostile server left out."""

@@ -136,6 +136,8 @@ class Sync:
         self._running.begin(None if None in counts else sum(count or 0 for count in counts))
         for row in changed:
             yield from self._pulling.run(self._scopes[row.uid], row)
+        for scope in self._scopes.values():
+            yield from self._pulling.require_floor(scope)
         self.local.timestamp = max((row.updated_at for row in rows.values()), default=0)
 
     def _vaults(self) -> Effects[dict[str, responses.Vault]]:

@@ -244,6 +244,6 @@ def blob(local: Local, opened: OpenVault) -> Any:
     if record is None or record.data is None:
         return None
     row = model.Vault(record.uid, record.wire, record.version, record.clock, data=record.data, salt=record.salt)
-    found = content.to_value(seal.open_blob(opened.keys, row))
+    found = content.to_value(seal.open_known_blob(opened.keys, row))
     local.core.device.record_blob(row)
     return found

@@ -45,6 +45,7 @@ class Place(NamedTuple):
 class _Kept(Struct, frozen=True):
     name: str
     sealed: bool
+    floor: int
     keys: list[tuple[int, str]]
 
 
@@ -63,7 +64,8 @@ def keep_all(file: File, ring: Keyring) -> None:
 
 def keep(file: File, ring: Keyring, entry: VaultEntry, *, new: bool = False) -> None:
     """Keep the keys of one vault, sealed under the newest seed. `new`: the server does not have it yet."""
-    content = _Kept(entry.name, entry.sealed, [(generation, to_base64(key)) for generation, key in entry.keys])
+    spelled = [(generation, to_base64(key)) for generation, key in entry.keys]
+    content = _Kept(entry.name, entry.sealed, entry.floor, spelled)
     plain = primitives.SecretBytes(msgspec.json.encode(content))
     file.vaults.put_keys(entry.uid, _seal(ring, _PURPOSE, plain, text(entry.uid)), new=new)
 
@@ -81,7 +83,7 @@ def kept(file: File, ring: Keyring) -> dict[str, VaultEntry]:
 def create(file: File, ring: Keyring, uid: str, name: str, *, sealed: bool) -> VaultEntry:
     """Make a vault that the server does not have yet, with a key of its own."""
     keys_ = ((1, primitives.SecretBytes(primitives.random(primitives.KEY))),)
-    entry = VaultEntry(uid=uid, name=name, sealed=sealed, made=False, keys=keys_)
+    entry = VaultEntry(uid=uid, name=name, sealed=sealed, made=False, floor=1, keys=keys_)
     keep(file, ring, entry, new=True)
     return entry
 
@@ -121,7 +123,7 @@ def _open(ring: Keyring, uid: str, sealed: str) -> VaultEntry | None:
         return None  # what is under these keys cannot be read any more
     content = msgspec.json.decode(plain, type=_Kept)  # what this key has sealed, this client has written
     opened = tuple((number_, primitives.SecretBytes(from_base64(key))) for number_, key in content.keys)
-    return VaultEntry(uid=uid, name=content.name, sealed=content.sealed, made=True, keys=opened)
+    return VaultEntry(uid=uid, name=content.name, sealed=content.sealed, made=True, floor=content.floor, keys=opened)
 
 
 def _seal(ring: Keyring, purpose: str, plain: bytes, *place: bytes) -> str:

@@ -66,6 +66,14 @@ class DocumentTable:
         for (id_,) in self._db.select(chosen, vault):
             yield Document(*self._db.select(f"SELECT {_DOCUMENT} FROM documents WHERE id = ?2", vault, id_)[0])
 
+    def live_proofs(self, vault: str) -> Iterator[str]:
+        """The proofs of the live documents that wait for nothing: those to be sent again may be of any time."""
+        statement = (
+            f"SELECT hmac FROM documents AS d WHERE vault = {VAULT_NUMBER} AND NOT deleted"
+            " AND NOT EXISTS (SELECT 1 FROM repeats AS r WHERE r.vault = ?1 AND r.uid = d.uid)"
+        )
+        return (row[0] or "" for row in self._db.select(statement, vault))
+
     def heads(self, vault: str, uids: list[str]) -> dict[str, Head]:
         """The heads of documents, by uid."""
         found: dict[str, Head] = {}
