@@ -116,13 +116,22 @@ def test_passkeys_are_listed_renamed_and_deleted(named_clients: ClientFactory) -
 
 
 @pytest.mark.both_languages
-def test_a_change_of_password_and_a_rotation_keep_passkeys(named_clients: ClientFactory) -> None:
-    """The slot is sealed anew without the passkey; a recovery leaves it as well."""
+def test_a_rotation_drops_passkeys_until_they_are_touched(named_clients: ClientFactory) -> None:
+    """A change of password and a recovery leave them; the result of a rotation names what it has dropped."""
     owner = Owner(named_clients.client)
     owner.client.change_password(PASSWORD, NEW, code=owner.ask)
     assert [vault.name for vault in owner.enter().vaults()] == ["v"]
     key = owner.client.make_recovery_key(NEW, code=owner.ask)
-    owner.client.rotate_keys(NEW, code=owner.ask)
+    other = named_clients.client()
+    other.login(owner.email, NEW, code=owner.ask)
+    rotation = owner.client.rotate_keys(NEW, code=owner.ask)
+    [dropped] = rotation.passkeys
+    assert (dropped.name, dropped.unlocks) == (owner.client.passkeys.list()[0].name, False)
+    assert [one.current for one in rotation.devices] == [False] * len(rotation.devices)
+    assert rotation.devices
+    with pytest.raises(Locked):
+        owner.enter()
+    owner.client.passkeys.enable_unlock(dropped, NEW, owner.key)
     client = owner.enter()
     assert client._core.keyring().generation == 2
     assert [vault.name for vault in client.vaults()] == ["v"]

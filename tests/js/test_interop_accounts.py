@@ -209,7 +209,7 @@ def test_one_time_codes_that_the_other_enrolled(pair: Pair) -> None:
 
 
 def test_a_passkey_that_the_other_enabled(pair: Pair) -> None:
-    """It opens the account in the other client; after a rotation there too; and one that was disabled does not."""
+    """It opens the account in the other client; after a rotation, once it was touched; a disabled one does not."""
     pair.furnish()
     key = SoftKey()
     added = pair.writer.passkeys.add("blue key", PASSWORD, key)
@@ -220,7 +220,10 @@ def test_a_passkey_that_the_other_enabled(pair: Pair) -> None:
     assert_furnished(other)
     [listed] = other.passkeys.list()
     assert (listed.name, listed.unlocks) == ("blue key", True)
-    other.rotate_keys(PASSWORD, new_password=NEW, code=key)
+    [dropped] = other.rotate_keys(PASSWORD, new_password=NEW, code=key).passkeys
+    with pytest.raises(Locked):
+        pair.one().login_with_passkey(key)
+    other.passkeys.enable_unlock(dropped, NEW, key)
     again = pair.one()
     again.login_with_passkey(key)
     assert_furnished(again)

@@ -508,7 +508,8 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
       const storage = [...body.storage, { generation: next.generation, seed: toBase64(random(32)) }];
       next.accountKey = hex(random(32));
       const vaults = body.vaults.map((vault) => ({ ...vault, keys: nextKey(vault.keys, random) }));
-      body = { ...body, identity: [...body.identity, identity], storage, vaults };
+      const slots = body.slots.filter(({ type }) => type !== "passkey");
+      body = { ...body, slots, identity: [...body.identity, identity], storage, vaults };
     },
     "password": async () => { next.slots = ""; body = await setPassword(); },
     "recovery": async () => {

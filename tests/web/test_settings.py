@@ -263,10 +263,12 @@ def test_one_time_codes_are_enrolled(pages: Pages, server: Server) -> None:
 
 
 def test_keys_are_made_anew(pages: Pages, server: Server) -> None:
-    """Everything is under new keys and a new password, tokens are revoked, and the app goes on."""
+    """Everything is under new keys and a new password, tokens are revoked, and other devices are named."""
     email, page = account(server), pages.open()
     with device(server, email) as other:
         other.vault("Personal").token("an agent")
+    with Client(url_of(server), device_name="grandfather's tower") as tower:
+        tower.login(email, PASSWORD)
     watch_progress(page)
     enter(page, email)
     settings(page, "rotation")
@@ -278,6 +280,9 @@ def test_keys_are_made_anew(pages: Pages, server: Server) -> None:
     button(dialog, "Make new keys").click()
     expect(page.get_by_text("Everything is under new keys.")).to_be_visible()
     assert any(text.startswith("Encrypted anew: ") for text in shown_progress(page)), shown_progress(page)
+    expect(dialog.get_by_text("These devices have not seen it, as the server reports")).to_be_visible()
+    expect(dialog.get_by_text("grandfather's tower")).to_be_visible()
+    button(dialog, "Close").last.click()
     expect(page.get_by_text("Everything is synced")).to_be_visible()
     page.reload()
     expect_open(page)

@@ -116,7 +116,7 @@ async function withSlot(
 
 /** The next version, with a key of the next generation for the account, its identity, storage and each vault. */
 export function rotated(ring: Keyring, random: Random): Keyring {
-  const { identity, storage, vaults } = ring.reveal().body;
+  const { identity, storage, vaults, slots } = ring.reveal().body;
   const generation = ring.generation + 1;
   const [sign, agree, seed] = [random(KEY), random(KEY), random(KEY)].map(toBase64) as [string, string, string];
   const key = new Secret(random(KEY));
@@ -126,6 +126,7 @@ export function rotated(ring: Keyring, random: Random): Keyring {
       identity: [...identity, { generation, sign, agree }],
       storage: [...storage, { generation, seed }],
       vaults: next,
+      slots: slots.filter(({ type }) => type !== "passkey"),
     },
     { generation, slots: NONE },
     key,

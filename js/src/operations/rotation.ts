@@ -9,7 +9,7 @@ import { newPassword } from "../format/derive.js";
 import { newest } from "../format/keys.js";
 import { primitives } from "../format/primitives.js";
 import { blobLineage, readProof } from "../format/seal.js";
-import { withFloors, withRotatedVault } from "../format/keyringSlots.js";
+import { passkeysOf, withFloors, withRotatedVault } from "../format/keyringSlots.js";
 import { setRecovery } from "./accounts.js";
 import { BatchWrites, deletions, type Item, replacements } from "./batches.js";
 import { Blob, toBlob } from "./blobs.js";
@@ -19,7 +19,9 @@ import { Document, Scope } from "./documents.js";
 import type { FactorSource } from "./factors.js";
 import { update } from "./keyrings.js";
 import { Listing } from "./listing.js";
-import { apiKeys, revokeKey } from "./sessionsAndKeys.js";
+import type { ListedSession } from "../net/decoders.js";
+import { type ListedPasskey, listPasskeys } from "./passkeys.js";
+import { apiKeys, revokeKey, sessions } from "./sessionsAndKeys.js";
 import { listVaults, updateWire } from "./vaultChanges.js";
 import { currentRow, openEntry, type OpenVault, renewed } from "./vaults.js";
 
@@ -42,12 +44,27 @@ export interface Rotation {
    * again what its caller accepts of them.
    */
   readonly unseen: readonly Unseen[];
+  /**
+   * Passkeys that opened the account before, and do not any more.
+   *
+   * `passkeys.enableUnlock` lets one again, which is touched for that.
+   */
+  readonly passkeys: readonly ListedPasskey[];
+  /**
+   * The other sessions that were open when the keys changed, as the server reports them.
+   *
+   * They are devices that have not seen the rotation.
+   */
+  readonly devices: readonly ListedSession[];
 }
+
+const NOTHING = { recoveryKey: undefined, passkeys: [], devices: [] };
 
 /**
  * New keys for the account and every vault; then everything is encrypted again under them.
  *
- * A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys.
+ * A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys. So
+ * passkeys open the account no more, until each is touched again.
  */
 export async function rotateKeys(
   core: Core,
@@ -59,12 +76,15 @@ export async function rotateKeys(
   if (next !== undefined) newPassword(next);
   const keys = await checkedPassword(core, password);
   const believed = await readAll(core, await listVaults(core));
+  const opening = passkeysOf(core.keyring()).length ? await listPasskeys(core) : [];
+  const devices = (await sessions(core)).filter(({ current }) => !current);
   await revoke(core); // first: an interrupted rotation leaves nothing to do that cannot be seen later
   await rotate(core, keys, next, source);
   const unseen = await new EncryptionAgain(core, believed, progress).run(await listVaults(core));
-  if (!core.keyring().recovery) return { recoveryKey: undefined, unseen };
   // Last, so that it is returned as soon as it is stored: until then the one of before opens the account.
-  return { recoveryKey: await setRecovery(core, next ?? password, source), unseen };
+  const recoveryKey = core.keyring().recovery ? await setRecovery(core, next ?? password, source) : undefined;
+  const passkeys = opening.filter(({ unlocks }) => unlocks).map((one) => ({ ...one, unlocks: false }));
+  return { recoveryKey, unseen, passkeys, devices };
 }
 
 /** A new key for one vault; then everything in it is encrypted again under it. */
@@ -81,7 +101,7 @@ export async function rotateVault(
   if (!entry) throw new VaultNotFound();
   const opened = await openEntry(core, entry);
   const unseen = await new EncryptionAgain(core, believed, progress).run([opened]);
-  return [await renewed(core, opened), { recoveryKey: undefined, unseen }];
+  return [await renewed(core, opened), { ...NOTHING, unseen }];
 }
 
 /** Encrypt again what is not of the newest generation, if this device has read it or its caller accepts it. */
@@ -89,7 +109,7 @@ export async function finish(core: Core, accept: Iterable<Unseen>, progress?: Pr
   const believed = remembered(core);
   for (const one of accept) believed.add(accepted(core, one));
   const unseen = await new EncryptionAgain(core, believed, progress).run(await listVaults(core));
-  return { recoveryKey: undefined, unseen };
+  return { ...NOTHING, unseen };
 }
 
 /** What identifies a document or a blob that the caller accepts: exactly what it was shown. */

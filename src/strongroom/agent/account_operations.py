@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.agent.operations import Operation, Operations, member
 from strongroom.agent.protocol import Failed
-from strongroom.client import keep_both, keep_mine, keep_theirs
+from strongroom.client import Document, keep_both, keep_mine, keep_theirs
 from strongroom.items import Item, fields_of
 
 if TYPE_CHECKING:
     from strongroom.agent.account import Account
     from strongroom.agent.conversation import Conversation
-    from strongroom.client import Document
     from strongroom.client.replica.conflicts import Conflict
     from strongroom.client.replica.refused import RefusedChange
 
@@ -176,7 +175,7 @@ def _passwd(operations: Operations, request: dict[str, Any], conversation: Conve
 
 
 def _rotate(operations: Operations, request: dict[str, Any], conversation: Conversation) -> Any:
-    """New keys for everything; a new recovery key, if there was one, and how much was left as it was."""
+    """New keys for everything; a new recovery key, if there was one, what was left, and who has not seen it."""
     account, new = operations.unlocked_account(), request.get("new")
     with account.person.at(conversation):
         account.sync()
@@ -187,7 +186,12 @@ def _rotate(operations: Operations, request: dict[str, Any], conversation: Conve
             code=account.person.code,
         )
         account.sync()
-    return {"key": made.recovery_key, "unseen": len(made.unseen)}
+    return {
+        "key": made.recovery_key,
+        "unseen": [one.uid if isinstance(one, Document) else one.vault for one in made.unseen],
+        "passkeys": [one.name or one.rp_id for one in made.passkeys],
+        "devices": [one.device_name or one.user_agent or one.id for one in made.devices],
+    }
 
 
 OPERATIONS: dict[str, Operation] = {

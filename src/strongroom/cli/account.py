@@ -16,6 +16,24 @@ if TYPE_CHECKING:
 _PERMISSIONS: Final = ("read", "write", "delete")
 
 
+# The web app says the same in the same words.
+_DOES: Final = (
+    "New keys are made, and everything is encrypted again under them: whoever has had the keys of before cannot read "
+    "what is written from then on. Tokens are revoked, passkeys open the account no more until each is enabled again, "
+    "and other devices log in again."
+)
+_CANNOT: Final = (
+    "It cannot take back what was read before. A device that has not seen it continues under the old keys: log in "
+    "again on each."
+)
+_LEFT: Final = (
+    "New keys are made. {} under the old keys were left as they are, because this device had not read them before: "
+    "somebody who has had the old keys may have made them. The web app shows them, and finishes."
+)
+_PASSKEYS: Final = "These passkeys open the account no more, until each is enabled again:"
+_DEVICES: Final = "These devices have not seen it, as the server reports; log in again on each:"
+
+
 def add_sync(parser: argparse.ArgumentParser) -> None:
     """Add the options of `sync`."""
     parser.description = (
@@ -85,10 +103,7 @@ def add_passwd(parser: argparse.ArgumentParser) -> None:
 
 def add_rotate(parser: argparse.ArgumentParser) -> None:
     """Add the options of `rotate`."""
-    parser.description = (
-        "Make new keys for the account and every vault, and seal everything anew: after a device was lost, or a token "
-        "or the password was seen by others. Tokens are revoked, and other devices log in again."
-    )
+    parser.description = f"After a device was lost, or a token or the password was seen by others. {_DOES} {_CANNOT}"
     parser.add_argument("--keep-password", action="store_true", help="keep the master password; a new one is better")
     parser.add_argument("--yes", action="store_true", help="do it without confirmation")
     agent_requests.add_json(parser)
@@ -230,16 +245,21 @@ def _passwd(options: argparse.Namespace) -> int:
 
 
 def _rotate(options: argparse.Namespace) -> int:
-    terminal.confirm("Make new keys, revoke all tokens, and let other devices log in again?", yes=options.yes)
+    terminal.confirm(f"{_DOES} {_CANNOT} Make new keys?", yes=options.yes)
     password = prompts.ask_secret("Master password")
     new = None
     if not options.keep_password:
         new = prompts.ask_secret("New master password", again="New master password again")
         say_strength(new)
-    key = agent_requests.ask("rotate", password=password, new=new)["key"]
-    if key is not None:
-        _show_key(key)
-    return agent_requests.show(options, {"rotated": True}, "Everything is sealed under new keys.")
+    made = agent_requests.ask("rotate", password=password, new=new)
+    if made["key"] is not None:
+        _show_key(made["key"])
+    shown = {name: made[name] for name in ("unseen", "passkeys", "devices")}
+    lines = [_LEFT.format(len(made["unseen"])) if made["unseen"] else "Everything is under new keys."]
+    lines += [f"  {one}" for one in made["unseen"]]
+    for names, sentence in ((made["passkeys"], _PASSKEYS), (made["devices"], _DEVICES)):
+        lines += [sentence, *(f"  {name}" for name in names)] if names else []
+    return agent_requests.show(options, {"rotated": not made["unseen"]} | shown, "\n".join(lines))
 
 
 def _agent(options: argparse.Namespace) -> int:

@@ -354,6 +354,9 @@ class Client(Part):
         If there is a recovery key, the result has a new one, to be printed; the one of before then opens nothing more.
         It is made last: after an interruption the one of before still works, and `make_recovery_key` replaces it.
 
+        Passkeys open the account no more: the result has them, and `passkeys.enable_unlock` lets each again that is at
+        hand. It also has the other sessions that were open: devices that have not seen the rotation.
+
         What this device has not read before the keys change is not encrypted again: whoever has had the keys of before,
         and works with the server, may have made it. The result has it as `unseen`; `finish_rotation` takes what its
         caller accepts. When nothing is left, nobody believes anything under the keys of before any more.

@@ -17,6 +17,8 @@ import { Fault } from "./frame.js";
 import { faultOf, NewPasswordFields, NO_PASSWORD } from "./newPassword.js";
 import { RecoverySheet } from "./recoverySheet.js";
 
+type Rotated = Awaited<ReturnType<ReturnType<typeof useOpen>["client"]["rotateKeys"]>>;
+
 /** The section. */
 export function Rotation() {
   const { client, email } = useOpen();
@@ -25,42 +27,44 @@ export function Rotation() {
   const [next, setNext] = useState(NO_PASSWORD);
   const [progress, setProgress] = useState<readonly [done: number, total: number]>();
   const [recoveryKey, setRecoveryKey] = useState<string>();
+  const [result, setResult] = useState<Rotated>();
   const action = useAction();
   const known = remembered();
   const told = (done: number, total: number): void => {
     putOff(); // it locks when nothing goes on any more
     setProgress([done, total]);
   };
-  const finish = async (): Promise<void> => {
+  const finish = async (made: Rotated): Promise<void> => {
     setProgress(undefined);
     await saveAgain();
     syncNow();
-    tell(moreTexts.rotation.done);
+    setResult(made.unseen.length + made.passkeys.length + made.devices.length ? made : undefined);
+    if (!made.unseen.length) tell(moreTexts.rotation.done);
   };
   const rotate = async (password: string): Promise<void> => {
+    let made: Rotated;
     try {
       setProgress([0, 0]);
       const make = () =>
         client.rotateKeys(password, { code: askFactor, progress: told, ...(isNew && { newPassword: next.first }) });
-      const recoveryKey = async () => (await make()).recoveryKey;
-      setRecoveryKey(await (client.hasRecoveryKey ? unconfirmedKey(known?.replica ?? "", recoveryKey) : recoveryKey()));
+      made = await (client.hasRecoveryKey ? unconfirmedKey(known?.replica ?? "", make) : make());
+      setRecoveryKey(made.recoveryKey);
     } finally {
       setProgress(undefined);
     }
-    await finish();
+    await finish(made);
   };
-  const goOn = (): void =>
-    void action.run(async () => {
-      await client.finishRotation({ progress: told });
-      await finish();
-    });
+  const goOn = (accept: Rotated["unseen"] = []): void =>
+    void action.run(async () => finish(await client.finishRotation({ accept, progress: told })));
   return (
     <>
       <p class="muted">{moreTexts.rotation.what}</p>
+      <p class="muted">{moreTexts.rotation.does}</p>
+      <p class="muted">{moreTexts.rotation.cannot}</p>
       <Fault>{action.fault}</Fault>
       <div class="row">
         <Button onClick={() => setAsking(true)}>{moreTexts.rotation.begin}</Button>
-        <Button kind="plain" isBusy={action.isBusy} onClick={goOn}>
+        <Button kind="plain" isBusy={action.isBusy} onClick={() => goOn()}>
           {moreTexts.rotation.goOn}
         </Button>
       </div>
@@ -77,6 +81,8 @@ export function Rotation() {
           run={rotate}
           onClose={() => setAsking(false)}
         >
+          <p>{moreTexts.rotation.does}</p>
+          <p>{moreTexts.rotation.cannot}</p>
           <p>{moreTexts.rotation.why}</p>
           <Checkbox
             label={moreTexts.rotation.newPassword}
@@ -89,6 +95,16 @@ export function Rotation() {
             <Progress label={moreTexts.rotation.progress(...progress)} done={progress[0]} total={progress[1]} />
           )}
         </AskPassword>
+      )}
+      {recoveryKey === undefined && result && !isAsking && (
+        <Result
+          rotation={result}
+          onClose={() => setResult(undefined)}
+          onAccept={() => {
+            setResult(undefined);
+            goOn(result.unseen);
+          }}
+        />
       )}
       {recoveryKey !== undefined && (
         <Dialog title={texts.recoverySheet.title} isWide canClose={false} onClose={() => setRecoveryKey(undefined)}>
@@ -106,4 +122,57 @@ export function Rotation() {
       )}
     </>
   );
+}
+
+/** What a rotation has left to do, by people: on other devices, with passkeys, and with what was not encrypted again. */
+function Result({ rotation, onClose, onAccept }: { rotation: Rotated; onClose: () => void; onAccept: () => void }) {
+  const { unseen, passkeys, devices } = rotation;
+  return (
+    <Dialog
+      title={moreTexts.rotation.result}
+      onClose={onClose}
+      actions={
+        <>
+          {unseen.length > 0 && (
+            <Button kind="danger" onClick={onAccept}>
+              {moreTexts.rotation.accept}
+            </Button>
+          )}
+          <Button kind="primary" onClick={onClose}>
+            {texts.common.close}
+          </Button>
+        </>
+      }
+    >
+      <Named sentence={moreTexts.rotation.unseen(unseen.length)} names={unseen.map(titleOf)} />
+      <Named sentence={moreTexts.rotation.passkeys} names={passkeys.map(({ name, rpId }) => name || rpId)} />
+      <Named
+        sentence={moreTexts.rotation.devices}
+        names={devices.map(({ deviceName, userAgent, id }) => deviceName ?? userAgent ?? id)}
+      />
+    </Dialog>
+  );
+}
+
+/** A sentence and the names that it is about; nothing without names. */
+function Named({ sentence, names }: { sentence: string; names: readonly string[] }) {
+  if (!names.length) return null;
+  return (
+    <>
+      <p>{sentence}</p>
+      <ul>
+        {names.map((name) => (
+          <li key={name}>{name}</li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+/** What a person knows a document or a blob by. */
+function titleOf(one: Rotated["unseen"][number]): string {
+  if (!("collection" in one)) return moreTexts.rotation.blob;
+  const { value } = one;
+  const title = typeof value === "object" && value !== null && "title" in value ? String(value.title) : "";
+  return moreTexts.rotation.unseenTitle(title, one.collection);
 }

@@ -630,10 +630,13 @@ export const moreTexts = {
   },
 
   rotation: {
-    what: "A lost device, or somebody who had your password, may have kept your keys. New keys make everything that is written from now on unreadable to them.",
+    what: "A lost device, or somebody who had your password, may have kept your keys.",
+    does: "New keys are made, and everything is encrypted again under them: whoever has had the keys of before cannot read what is written from then on. Tokens are revoked, passkeys open the account no more until each is enabled again, and other devices log in again.",
+    cannot:
+      "It cannot take back what was read before. A device that has not seen it continues under the old keys: log in again on each.",
     begin: "Make new keys",
     submit: "Make new keys",
-    why: "Everything is encrypted anew, which takes a while for many items. All tokens are revoked, and all other sessions must log in again.",
+    why: "That takes a while for many items.",
     newPassword: "Set a new password too",
     newPasswordWhy: "Needed if somebody may know the password, or has had a device.",
     goOn: "Finish an interrupted one",
@@ -641,6 +644,14 @@ export const moreTexts = {
     progress: (done: number, total: number) =>
       total ? `Encrypted anew: ${done.toLocaleString("en")} of ${total.toLocaleString("en")}` : "Making new keys…",
     done: "Everything is under new keys.",
+    result: "New keys",
+    passkeys: "These passkeys open the account no more, until each is enabled again:",
+    devices: "These devices have not seen it, as the server reports; log in again on each:",
+    unseen: (count: number) =>
+      `${counted(count, "entry", "entries")} under the old keys were left as they are, because this device had not read them before: somebody who has had the old keys may have made them.`,
+    unseenTitle: (title: string, collection: string) => (title ? `${title} (${collection})` : collection),
+    blob: "The vault's own data",
+    accept: "They are mine: encrypt them again",
     newKey: "The earlier recovery key opens nothing any more. This is the new one.",
   },
 

@@ -229,7 +229,10 @@ class Keyring(Body, frozen=True, kw_only=True):
     # Rotation
 
     def rotated(self, random: Random = primitives.random) -> Keyring:
-        """The next version, with keys of the next generation for the account, its identity, storage and each vault."""
+        """The next version, with keys of the next generation for the account, its identity, storage and each vault.
+
+        No passkey opens it: its slot could be sealed without the authenticator, and by whoever has read this keyring.
+        """
         last = self.identity[-1].generation
         identity = Identity(generation=last + 1, sign=random(KEY), agree=random(KEY))
         storage = _storage_seed(last + 1, random)
@@ -237,6 +240,7 @@ class Keyring(Body, frozen=True, kw_only=True):
             key=primitives.SecretBytes(random(KEY)),
             generation=self.generation + 1,
             sealed_slots=b"",
+            slots=tuple(slot for slot in self.slots if slot.type != PASSKEY),
             identity=(*self.identity, identity),
             storage=(*self.storage, storage),
             vaults=tuple(_rotated(entry, random) for entry in self.vaults),

@@ -16,12 +16,14 @@ import msgspec
 from msgspec import Struct
 
 from strongroom.client.format import derive, seal
-from strongroom.client.operations import accounts, documents, keyrings, sessions_and_keys, vaults
+from strongroom.client.operations import accounts, documents, keyrings, passkeys, sessions_and_keys, vaults
 from strongroom.client.operations.batches import BatchWrites, deletions, replacements
 from strongroom.client.operations.documents import Document
 from strongroom.client.operations.listing import Listing
+from strongroom.client.operations.passkeys import ListedPasskey
 from strongroom.client.operations.vaults import Blob
 from strongroom.errors import DocumentConflict, DocumentNotFound, Invalid, VaultNotFound
+from strongroom.wire.responses import ListedSession
 
 if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
@@ -43,10 +45,15 @@ class Rotation(Struct, frozen=True, kw_only=True):
     `recovery_key` is the new one, if there was one before. `unseen` are documents and blobs under keys of before that
     this device had not read when the keys changed: they are as they were. Whoever has had those keys, and works with
     the server, may have made them. `finish_rotation(accept=...)` encrypts again what its caller accepts of them.
+    `passkeys` opened the account before, and do not any more: `passkeys.enable_unlock` lets one again, which is touched
+    for that. `devices` are the other sessions that were open when the keys changed, as the server reports them: devices
+    that have not seen the rotation.
     """
 
     recovery_key: str | None = None
     unseen: tuple[Unseen, ...] = ()
+    passkeys: tuple[ListedPasskey, ...] = ()
+    devices: tuple[ListedSession, ...] = ()
 
     def __repr__(self) -> str:
         return f"Rotation(unseen={len(self.unseen)}, ...)"
@@ -57,20 +64,24 @@ def rotate_keys(
 ) -> Effects[Rotation]:
     """New keys for the account and every vault; then everything is encrypted again under them.
 
-    A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys.
+    A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys. So
+    passkeys open the account no more, until each is touched again.
     """
     if new_password is not None:
         derive.check_new_password(new_password)
     keys = yield from keyrings.checked_password(core, password)
     believed = yield from _read_all(core, (yield from vaults.list_vaults(core)))
+    opening = (yield from passkeys.list_(core)) if core.keyring().passkeys() else []
+    devices = tuple(one for one in (yield from sessions_and_keys.sessions(core)) if not one.current)
     yield from _revoke(core, None)  # first: an interrupted rotation leaves nothing to do that cannot be seen later
     yield from keyrings.rotate(core, keys, new_password, source)
     unseen = yield from _encrypt_all(core, believed, progress)
-    if core.keyring().recovery is None:
-        return Rotation(unseen=unseen)
-    # Last, so that it is returned as soon as it is stored: until then the one of before opens the account.
-    key = yield from accounts.set_recovery(core, new_password or password, source)
-    return Rotation(recovery_key=key, unseen=unseen)
+    key = None
+    if core.keyring().recovery is not None:
+        # Last, so that it is returned as soon as it is stored: until then the one of before opens the account.
+        key = yield from accounts.set_recovery(core, new_password or password, source)
+    dropped = tuple(msgspec.structs.replace(one, unlocks=False) for one in opening if one.unlocks)
+    return Rotation(recovery_key=key, unseen=unseen, passkeys=dropped, devices=devices)
 
 
 def rotate_vault(core: Core, vault: OpenVault, progress: Progress | None) -> Effects[tuple[OpenVault, Rotation]]:
