@@ -71,8 +71,7 @@ def rotate_keys(
         derive.check_new_password(new_password)
     keys = yield from keyrings.checked_password(core, password)
     believed = yield from _read_all(core, (yield from vaults.list_vaults(core)))
-    opening = (yield from passkeys.list_(core)) if core.keyring().passkeys() else []
-    devices = tuple(one for one in (yield from sessions_and_keys.sessions(core)) if not one.current)
+    rotation = yield from _who_is_concerned(core)
     yield from _revoke(core, None)  # first: an interrupted rotation leaves nothing to do that cannot be seen later
     yield from keyrings.rotate(core, keys, new_password, source)
     unseen = yield from _encrypt_all(core, believed, progress)
@@ -80,8 +79,15 @@ def rotate_keys(
     if core.keyring().recovery is not None:
         # Last, so that it is returned as soon as it is stored: until then the one of before opens the account.
         key = yield from accounts.set_recovery(core, new_password or password, source)
+    return msgspec.structs.replace(rotation, recovery_key=key, unseen=unseen)
+
+
+def _who_is_concerned(core: Core) -> Effects[Rotation]:
+    """The passkeys that will open the account no more, and the devices that will not have seen the rotation."""
+    opening = (yield from passkeys.list_(core)) if core.keyring().passkeys() else []
     dropped = tuple(msgspec.structs.replace(one, unlocks=False) for one in opening if one.unlocks)
-    return Rotation(recovery_key=key, unseen=unseen, passkeys=dropped, devices=devices)
+    devices = tuple(one for one in (yield from sessions_and_keys.sessions(core)) if not one.current)
+    return Rotation(passkeys=dropped, devices=devices)
 
 
 def rotate_vault(core: Core, vault: OpenVault, progress: Progress | None) -> Effects[tuple[OpenVault, Rotation]]:
