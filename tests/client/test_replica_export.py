@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from strongroom.client import Client, Locked
+from strongroom.client.format import seal
 from tests.client.conftest import factory
 from tests.client.moving_accounts import url_of
 from tests.kit.clients.factory import ClientFactory
@@ -77,6 +78,36 @@ def test_the_file_holds_what_the_replica_holds(
     assert sorted(note.value["name"] for note in deleted) == ["long gone", "removed"]
     new = moved.vault("v").collection("notes").create({"name": "at home"})
     assert moved.vault("v").collection("notes").get(new.uid).version == 1
+
+
+@pytest.mark.both_languages
+def test_what_is_below_the_floor_is_in_the_file_under_the_newest_keys(
+    clients: ClientFactory, device: Device, other_server: Server, tmp_path: Path
+) -> None:
+    """The keys were rotated elsewhere: this device has the new keyring, and nothing that was encrypted again."""
+    elsewhere, path = clients.client(), tmp_path / "file"
+    elsewhere.login(device.email, PASSWORD)
+    assert list(elsewhere.rotate_keys(PASSWORD).unseen) == []
+    device.replica.close()
+    device.client.login(device.email, PASSWORD)
+    device.replica = device.client.open_replica(device.path)
+    pending = device.replica.pending
+    device.replica.export(path)
+    assert device.replica.pending == pending
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    rows = [line for line in lines if line["kind"] == "document"]
+    stored = {vault.name: vault.uid for vault in elsewhere.vaults()}
+    generations = {
+        seal.read_proof(row["hmac"]).generation
+        for row in rows
+        if row["vaultUid"] == stored["v"] and row.get("deletedAt") is None
+    }
+    assert generations == {2}
+    moved = clients.import_account(url_of(other_server), path, device.email, PASSWORD)
+    assert held(moved) == EXPECTED
+    assert moved.vault("v").blob.get().value == {"settings": 1}
+    deleted = moved.vault("v").collection("notes").trash
+    assert sorted(note.value["name"] for note in deleted) == ["long gone", "removed"]
 
 
 @pytest.mark.both_languages

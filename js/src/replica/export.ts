@@ -16,8 +16,10 @@ import {
   type VaultLine,
 } from "../operations/accountLines.js";
 import { newUid } from "../operations/core.js";
+import { Scope } from "../operations/documents.js";
 import { unlocked } from "../operations/keyrings.js";
 import { openVaultWith } from "../operations/vaults.js";
+import { blobAbove, entryAbove, rowAbove } from "./aboveFloor.js";
 import type { Local } from "./local.js";
 import type { Entry } from "./records.js";
 import type { Tables } from "./tables.js";
@@ -72,7 +74,8 @@ class Export {
     this.#file.useKeyring(line, ring);
     for (const vault of vaults) {
       await this.#line(vault);
-      for await (const document of this.#documents(vault.uid)) await this.#line(document);
+      const scope = new Scope(await ring.vaultKeys(vault.uid));
+      for await (const document of this.#documents(scope)) await this.#line(document);
     }
     await this.#line({ kind: "trailer", counts: Object.fromEntries(this.#counts), sha256: this.#file.lines.digest });
     return new Blob([...this.#whole, ...this.#pieces], { type: MEDIA_TYPE });
@@ -119,21 +122,24 @@ class Export {
   }
 
   async #vault(ring: Keyring, uid: string): Promise<VaultLine> {
-    const record = (await this.#tables.blobAside(uid)) ?? (await this.#tables.vault(uid));
+    const keys = await ring.vaultKeys(uid);
+    const held = (await this.#tables.blobAside(uid)) ?? (await this.#tables.vault(uid));
+    const record = held && (await blobAbove(keys, held));
     let updatedAt = record?.clock ?? this.#now;
     let createdAt = updatedAt;
-    for await (const row of this.#documents(uid)) {
+    for await (const row of this.#documents(new Scope(keys))) {
       createdAt = Math.min(createdAt, row.createdAt);
       updatedAt = Math.max(updatedAt, row.updatedAt);
     }
     const entry = ring.entry(uid);
-    const name = record?.wire ?? (entry ? (await openVaultWith(await ring.vaultKeys(uid), entry)).wire : "");
+    const name = record?.wire ?? (entry ? (await openVaultWith(keys, entry)).wire : "");
     const [version, data, salt] = [record?.version ?? 1, record?.data ?? null, record?.salt ?? null];
     return { kind: "vault", uid, name, version, createdAt, updatedAt, data, salt };
   }
 
-  /** The rows as the server has them; then the queued changes, as they would be stored. */
-  async *#documents(vault: string): AsyncGenerator<DocumentLine, void, undefined> {
+  /** The rows as the server has them; then the queued changes, as they would be stored; none below the floor. */
+  async *#documents(scope: Scope): AsyncGenerator<DocumentLine, void, undefined> {
+    const { vault } = scope;
     const queued = await this.#tables.entries(vault);
     const changed = new Set(queued.map(({ uid }) => uid));
     const heads = (await this.#tables.heads(vault)).filter(({ uid }) => !changed.has(uid));
@@ -142,13 +148,13 @@ class Export {
     for await (const rows of this.#tables.live(vault, undefined, heads)) {
       for (const row of rows) {
         last = Math.max(row.updatedAt, last + 1);
-        yield stored(row, last);
+        yield stored(await rowAbove(scope, row), last);
       }
     }
     last = Math.max(last, (await this.#tables.vault(vault))?.clock ?? 0);
     for (const entry of queued) {
       last = Math.max(entry.madeAt, last + 1);
-      yield waiting(entry, last);
+      yield waiting(await entryAbove(scope, entry), last);
     }
   }
 }

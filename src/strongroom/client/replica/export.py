@@ -11,8 +11,10 @@ from strongroom import identifiers
 from strongroom.client.errors import Locked
 from strongroom.client.format import keyring, names
 from strongroom.client.operations.account_file import AccountFile
+from strongroom.client.operations.documents import KeyScope, key_scope
 from strongroom.client.operations.vaults import open_entry
 from strongroom.client.replica import vault_keys
+from strongroom.client.replica.above_floor import blob_above, entry_above, row_above
 from strongroom.client.replica.follow import follow_keys
 from strongroom.client.replica.store.records import PUT
 from strongroom.export_rows import ExportedDocument, ExportedKeyring, ExportedVault
@@ -51,7 +53,8 @@ class _Export:
         """Write all lines."""
         core, records = self._local.core, self._local.file.vaults.all()
         ring, sealed = self._keyring({record.uid for record in records})
-        vaults = [self._vault(entry) for entry in ring.vaults if entry.made]
+        scopes = {entry.uid: key_scope(ring.vault_keys(entry)) for entry in ring.vaults}
+        vaults = [self._vault(entry, scopes[entry.uid]) for entry in ring.vaults if entry.made]
         clock = max([vault.updated_at for vault in vaults], default=0)
         self._line(
             Header(
@@ -69,7 +72,7 @@ class _Export:
         self._file.use_keyring(line, ring)
         for vault in vaults:
             self._line(vault)
-            for document in self._documents(vault.uid):
+            for document in self._documents(scopes[vault.uid]):
                 self._line(document)
         self._line(Trailer(counts=self._file.lines.counts, sha256=self._file.lines.digest))
 
@@ -101,31 +104,34 @@ class _Export:
         sealed, ring = keyring.seal(ring.with_directory(entries))
         return ring, sealed
 
-    def _vault(self, entry: VaultEntry) -> ExportedVault:
+    def _vault(self, entry: VaultEntry, scope: KeyScope) -> ExportedVault:
         file = self._local.file
         record = file.vaults.blob_aside(entry.uid) or file.vaults.get(entry.uid)
         updated_at = self._now if record is None else record.clock
         created_at = updated_at
-        for row in self._documents(entry.uid):
+        for row in self._documents(scope):
             created_at, updated_at = min(created_at, row.created_at), max(updated_at, row.updated_at)
         if record is None:
             return ExportedVault(entry.uid, open_entry(self._local.core, entry).wire, 1, created_at, updated_at)
+        if scope.vault_keys is not None:
+            record = blob_above(scope.vault_keys, record)
         blob = record.data, record.salt
         return ExportedVault(entry.uid, record.wire, record.version, created_at, updated_at, *blob)
 
-    def _documents(self, vault: str) -> Iterator[ExportedDocument]:
-        """The rows as the server has them; then the queued changes, as they would be stored."""
+    def _documents(self, scope: KeyScope) -> Iterator[ExportedDocument]:
+        """The rows as the server has them; then the queued changes, as they would be stored; none below the floor."""
+        vault = scope.vault
         queued = self._queued.get(vault, [])
         changed, last = {entry.uid for entry in queued}, 0
         for row in self._local.file.documents.all(vault):
             if row.uid not in changed:
                 last = max(row.updated_at, last + 1)
-                yield _stored(row, last)
+                yield _stored(row_above(scope, row), last)
         record = self._local.file.vaults.get(vault)
         last = max(last, 0 if record is None else record.clock)
         for entry in queued:
             last = max(entry.made_at, last + 1)
-            yield _queued(entry, last)
+            yield _queued(entry_above(scope, entry), last)
 
 
 def _changed(entry: VaultEntry, **changes: object) -> VaultEntry:
