@@ -88,7 +88,18 @@ def test_a_server_in_order_has_no_fault(
     """Every check is made, and the table for people says the same as the JSON."""
     told = ask()
     assert told.code == 0
-    checks = {"integrity", "references", "schema", "clock", "disk", "permissions", "secret", "backup", "proxy"}
+    checks = {
+        "integrity",
+        "references",
+        "schema",
+        "clock",
+        "deletions",
+        "disk",
+        "permissions",
+        "secret",
+        "backup",
+        "proxy",
+    }
     on_a_file = {"sqlite", "rows", "backup disk"} if "://" not in database else set()
     assert (
         told.findings.keys()
@@ -99,6 +110,17 @@ def test_a_server_in_order_has_no_fault(
     assert main(["doctor"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith("ok       schema       The schema is number")]
+
+
+@pytest.mark.parametrize(("minutes", "verdict"), [(1, "ok"), (120, "warning")])
+def test_deletions_that_wait_are_counted(database: str, ask: Callable[..., Told], minutes: int, verdict: str) -> None:
+    """And those that wait for longer than a server needs are reported with what to do."""
+    deleted_at = now() - minutes * 60_000
+    values = f"('a', 'v', 1, {deleted_at})"
+    asyncio.run(alter(database, f"INSERT INTO deletions (user_id, vault_uid, until, deleted_at) VALUES {values}"))
+    found = ask().findings["deletions"]
+    assert found[0] == verdict
+    assert found[1].startswith("1 deletion of a vault or an account waits for rows to go")
 
 
 @pytest.mark.parametrize(

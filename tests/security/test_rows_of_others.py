@@ -152,6 +152,7 @@ async def test_no_row_of_another_account(open_server: OpenServer, where: str) ->
         await unchanged("a password is changed")
         await good(ann, "DELETE", "/auth/me", {"password": "correct horses"})
         await unchanged("an account is deleted")
+        await server.finish_deletions()
         assert not [row for rows in (await rows_of(where)).values() for row in rows if ann.id in row]
 
 

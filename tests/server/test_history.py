@@ -221,6 +221,7 @@ async def test_history_goes_with_the_vault(open_server: OpenServer, where: str) 
         tables = await rows_of(where)
         assert (len(tables["versions"]), len(tables["blob_versions"])) == (1, 1)
         assert (await person("DELETE", f"/vault/{vault['uid']}")).status_code == 200
+        await server.finish_deletions()
         tables = await rows_of(where)
         assert (tables["versions"], tables["blob_versions"], tables["documents"]) == ([], [], [])
 

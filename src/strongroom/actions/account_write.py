@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from strongroom import rules, store
 from strongroom.actions import keyrings
-from strongroom.errors import ImportUnfinished, QuotaExceeded, VaultNotFound
+from strongroom.errors import ImportUnfinished, QuotaExceeded, Unauthorized, VaultNotFound
 from strongroom.model import Usage
 from strongroom.store import RollbackWith
 
@@ -87,12 +87,12 @@ class AccountWrite:
         more = documents - self._reserved[0], size - self._reserved[1]
         if more != (0, 0):
             await store.ledgers.correct(self.tx, owner, *more)
-        used = Usage(self._ledger.documents + more[0], self._ledger.bytes + more[1])
-        require_quota(self.actor, self.limits, used, Usage(documents, size))
         if vault_uid is not None and not await store.vaults.add_usage(
             self.tx, owner, vault_uid, self._last, documents, size, self._retained
         ):
             raise VaultNotFound
+        used = Usage(self._ledger.documents + more[0], self._ledger.bytes + more[1])
+        require_quota(self.actor, self.limits, used, Usage(documents, size))
         return result
 
 
@@ -119,7 +119,7 @@ async def begin(
     """
     ledger = await store.ledgers.advance(tx, actor.user_id, timestamps, documents, size)
     if ledger is None:
-        raise ImportUnfinished
+        raise Unauthorized if await store.accounts.is_deleted(tx, actor.user_id) else ImportUnfinished
     if actor.keyring_version is not None:
         await keyrings.require_newest(tx, actor, actor.keyring_version)
     return AccountWrite(tx, actor, limits, ledger, timestamps, (documents, size))

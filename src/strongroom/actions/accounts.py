@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import credentials, rules, store
-from strongroom.actions import events, invitations, keyrings, second_factors, sessions
+from strongroom.actions import deletions, events, invitations, keyrings, second_factors, sessions
 from strongroom.errors import EmailAlreadyExists, InvalidCredentials, Unauthorized
 from strongroom.model import EventType
 
@@ -89,8 +89,9 @@ async def change_password(
 
 
 async def delete(tx: Tx, actor: Actor, proof: Proof, origin: Origin) -> None:
-    """Delete the account whose password was verified, with all its data."""
+    """Delete the account whose password was verified: at once for everybody, its rows in steps."""
     await store.ledgers.lock(tx, [actor.user_id])  # waits for writes under way; one lock order prevents deadlocks
     password_hash = await second_factors.use(tx, actor.user_id, proof, origin)
     if not await store.accounts.delete(tx, actor.user_id, password_hash):
         raise InvalidCredentials
+    await deletions.add_account(tx, actor.user_id)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import identifiers, rules, store
-from strongroom.actions import events, login_throttle, second_factors
+from strongroom.actions import deletions, events, login_throttle, second_factors
 from strongroom.model import EventType, Origin
 
 if TYPE_CHECKING:
@@ -37,9 +37,10 @@ async def enable(tx: Tx, user_id: str) -> bool:
 
 
 async def delete(tx: Tx, user_id: str) -> None:
-    """Delete an account with all its data, for good."""
+    """Delete an account for good: at once for everybody, its rows in steps."""
     await store.ledgers.lock(tx, [user_id])  # waits for writes under way; one lock order prevents deadlocks
-    await store.accounts.remove(tx, user_id)
+    await store.accounts.delete(tx, user_id)
+    await deletions.add_account(tx, user_id)
 
 
 async def sign_out(tx: Tx, user_id: str) -> int:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from strongroom import identifiers, rules, store
 from strongroom.errors import DocumentConflict, DocumentNotFound, UidTaken, VaultNotFound
 from strongroom.model import RETAINED_ROW_BYTES, Document, ExpiredRow
-from strongroom.store import MissingParent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,13 +20,10 @@ async def create(write: AccountWrite, vault_uid: str, wanted: Sequence[CreateDoc
     """Add documents. A retried create is idempotent: an unchanged identical document is returned as stored."""
     new = [_new(write, vault_uid, one) for one in wanted]
     own_uids = all(one.uid is None for one in wanted)
-    try:
-        added = await store.documents.insert(write.tx, write.actor.user_id, new, own_uids=own_uids)
-    except MissingParent:
-        raise VaultNotFound from None
+    added = await store.documents.insert(write.tx, write.actor.user_id, new, own_uids=own_uids)
     outcomes: list[Document | UidTaken] = []
     for document, is_new in zip(new, added, strict=True):
-        if is_new:
+        if is_new or await _takes_place_of_a_deleted_one(write, document):
             write.originals.setdefault(document.uid, None)
             write.record(document.updated_at, 1, rules.octets(document.data, document.hmac))
             outcomes.append(document)
@@ -41,6 +37,14 @@ def _new(write: AccountWrite, vault_uid: str, wanted: CreateDocument) -> Documen
     timestamp = write.next_timestamp()
     version = wanted.new_version or 1
     return Document(uid, vault_uid, wanted.collection, wanted.data, wanted.hmac, version, timestamp, timestamp, None)
+
+
+async def _takes_place_of_a_deleted_one(write: AccountWrite, new: Document) -> bool:
+    """Whether the uid was that of a document in a vault that is gone, and could be used again."""
+    tx, owner = write.tx, write.actor.user_id
+    return await store.deletions.evict(tx, owner, new.uid) and all(
+        await store.documents.insert(tx, owner, [new], own_uids=False)
+    )
 
 
 async def _created_before(write: AccountWrite, new: Document) -> Document | UidTaken:

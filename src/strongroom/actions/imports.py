@@ -12,7 +12,14 @@ from msgspec import Struct, structs
 from strongroom import descriptors, keyring_head, rules, store
 from strongroom.actions import events, sessions
 from strongroom.actions.account_write import require_quota
-from strongroom.errors import AccountNotEmpty, ImportNotFound, ImportUnfinished, Invalid, InvalidCredentials
+from strongroom.errors import (
+    AccountNotEmpty,
+    ImportNotFound,
+    ImportUnfinished,
+    Invalid,
+    InvalidCredentials,
+    Unavailable,
+)
 from strongroom.export_rows import (
     ExportedBlob,
     ExportedDocument,
@@ -107,6 +114,8 @@ async def begin(
             raise ImportUnfinished
         return known.progress, False
     if not await store.imports.has_vaults(tx, actor.user_id):
+        if await store.deletions.of_account(tx, actor.user_id) is not None:
+            raise Unavailable(1)  # a vault was deleted after the file was sent
         await store.imports.begin(tx, actor.user_id, header.id, progress)
         return progress, False
     if known is None or known.id != header.id:

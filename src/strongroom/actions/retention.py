@@ -74,9 +74,9 @@ async def purge_some(tx: Tx, retention: RetentionPolicy, sweep: Sweep) -> bool:
     ):
         expired = await sweep.expired(tx, find, tx.now - days * DAY)
         if expired:
-            fitting = _fitting(expired) or expired[:1]
-            await store.ledgers.lock(tx, (one.user_id for one in fitting))
-            await drop(tx, fitting)
+            some = fitting(expired) or expired[:1]
+            await store.ledgers.lock(tx, (one.user_id for one in some))
+            await drop(tx, some)
             return True
     return False
 
@@ -86,16 +86,16 @@ async def purge_trash(tx: Tx, expired: list[ExpiredRow]) -> int:
 
     Returns how many were purged: none where the first is larger than that, and only some of its versions went.
     """
-    fitting = _fitting(expired)
-    await store.ledgers.lock(tx, (one.user_id for one in fitting or expired[:1]))
-    if fitting:
-        await store.retained.subtract_trash(tx, fitting)
-        purged = await store.documents.purge(tx, fitting)
+    some = fitting(expired)
+    await store.ledgers.lock(tx, (one.user_id for one in some or expired[:1]))
+    if some:
+        await store.retained.subtract_trash(tx, some)
+        purged = await store.documents.purge(tx, some)
         await store.versions.drop_all_of(tx, purged)
         return len(purged)
     if expired and await store.documents.is_trash(tx, expired[0]):  # larger than one transaction: its versions first
         versions = await store.versions.oldest_of(tx, expired[0], ROWS)
-        await _versions(tx, _fitting(versions) or versions[:1])
+        await _versions(tx, fitting(versions) or versions[:1])
         if not versions:
             await store.retained.subtract_trash(tx, expired[:1])
             return len(await store.documents.purge(tx, expired[:1]))
@@ -112,7 +112,7 @@ async def _blobs(tx: Tx, expired: list[ExpiredRow]) -> None:
     await store.versions.drop_blobs(tx, expired)
 
 
-def _fitting(expired: list[ExpiredRow]) -> list[ExpiredRow]:
+def fitting(expired: list[ExpiredRow]) -> list[ExpiredRow]:
     """The first rows, as many as one transaction may purge."""
     rows = size = 0
     for index, one in enumerate(expired):

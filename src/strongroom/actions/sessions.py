@@ -109,6 +109,8 @@ def require_valid(found: int | None) -> int:
     """Validate the result of a session lookup: when the session was last used, or a refusal."""
     if not isinstance(found, int):  # it has ended, or damage has left something else in the place of a time
         raise Unauthorized
+    if found <= -store.accounts.DELETED:
+        raise Unauthorized
     if found < 0:
         raise AccountDisabled
     return found
@@ -129,7 +131,7 @@ async def require_open(tx: Tx, actor: Actor) -> None:
     if status.disabled:
         raise AccountDisabled
     expires_at = actor.key.expires_at
-    if actor.key.uid not in status.keys or (expires_at is not None and expires_at <= tx.now):
+    if not status.account or actor.key.uid not in status.keys or (expires_at is not None and expires_at <= tx.now):
         raise Unauthorized
 
 
@@ -152,7 +154,7 @@ async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> Re
     return value.
     """
     token = await store.sessions.token(tx, claims.sub, claims.sid, claims.jti)
-    if token is None:
+    if token is None or await store.accounts.is_deleted(tx, claims.sub):
         return None
     if await store.accounts.is_disabled(tx, claims.sub):
         raise AccountDisabled

@@ -135,7 +135,7 @@ async def _retain_blob(write: AccountWrite, timestamp: int, stored: Vault) -> in
 
 
 async def delete(tx: Tx, actor: Actor, limits: AccountLimits, uid: str, expected: Expected | None) -> None:
-    """Delete a vault and all its documents."""
+    """Delete a vault: at once for everybody, its documents in steps."""
     rules.require_vault(actor, uid)
     write = await begin(tx, actor, limits)
     stored = await store.vaults.bare(tx, actor.user_id, uid)
@@ -145,9 +145,9 @@ async def delete(tx: Tx, actor: Actor, limits: AccountLimits, uid: str, expected
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
     if not await store.vaults.delete(tx, actor.user_id, uid, stored.version):
         raise VaultNotFound
-    await _record(
-        write, write.next_timestamp(), stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0)
-    )
+    timestamp = write.next_timestamp()
+    await store.deletions.add(tx, actor.user_id, uid, timestamp)
+    await _record(write, timestamp, stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0))
     await write.finish(None)
 
 

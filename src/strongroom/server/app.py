@@ -72,7 +72,12 @@ class App:
         await self.context.db.begin_serving(self.context.epoch)
         self._traces = tracing.begin(self.context.log)
         trimming = memory.return_free_memory(self.context.db.release_memory)
-        work = self._purge_periodically(), self._reseal_after_renewals(), trimming
+        work = (
+            self._purge_periodically(),
+            self._reseal_after_renewals(),
+            self.context.deletions.run(self.context.log),
+            trimming,
+        )
         self._tasks = [asyncio.create_task(one) for one in work]
         if self.context.metrics_slot is not None:
             self._tasks.append(asyncio.create_task(self._publish_metrics(self.context.metrics_slot)))

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from strongroom import credentials
+from strongroom import credentials, store
 from strongroom.credentials import TokenIssuer, TokenSigner
 from strongroom.errors import PasskeysUnavailable
 from strongroom.model import AccountLimits, RetentionPolicy
@@ -15,6 +15,7 @@ from strongroom.one_time_codes import SecretBox
 from strongroom.server import reloading
 from strongroom.server.backup_schedule import newest
 from strongroom.server.buffers import BufferBudget
+from strongroom.server.deletion_steps import DeletionSteps
 from strongroom.server.limits import AttemptGate, LoginLimit, LongWrites, RateLimit
 from strongroom.server.live import Hub
 from strongroom.server.monitoring.metrics import Metrics
@@ -79,6 +80,7 @@ class AppContext:
         )
         self.retention = RetentionPolicy(settings.history_days, settings.trash_days or None)
         self.live = Hub(db, clock, log, epoch)
+        self.deletions = DeletionSteps(db)
         self.certificate_expires: float | None = None  # Unix seconds
         self.stopping = False  # shutting down: load balancers should send nothing more
         self.metrics_slot = metrics_slot  # shares this process's metrics with the other workers
@@ -122,6 +124,11 @@ class AppContext:
         lists = self.lists.waiting + self.exports.waiting
         waiting = {"writes": self.db.waiting, "passwords": self.passwords.waiting, "lists": lists}
         return self.metrics.samples(self.db, waiting, self.live.streams, self.buffers)
+
+    async def waiting_deletions(self) -> tuple[int, float]:
+        """How many deletions wait for their rows to go, and for how many seconds the oldest does."""
+        found = await self.db.read(store.deletions.waiting)
+        return found.count, 0.0 if found.since is None else max(0, self.clock() - found.since) / 1000
 
     async def database_bytes(self) -> tuple[int, int | None]:
         """The size of the database and the free space on its disk, if known, in bytes."""

@@ -12,7 +12,7 @@ from strongroom import create_server
 from strongroom.server import Server
 from tests.kit.clock import Clock
 from tests.kit.people.person import Person, new_email
-from tests.kit.servers.internals import context_of, purge
+from tests.kit.servers.internals import context_of, finish_deletions, purge
 from tests.kit.servers.secret import SECRET
 
 
@@ -27,6 +27,10 @@ class InProcessServer:
     async def purge_expired(self) -> None:
         """Purge what has passed its retention period, as a running server does periodically."""
         await purge(self.app)
+
+    async def finish_deletions(self) -> None:
+        """Delete the rows of deleted vaults and accounts, as a running server does in the background."""
+        await finish_deletions(self.app)
 
     async def person(self, email: str | None = None, password: str = "correct horse", **more: Any) -> Person:
         """Somebody who has registered."""

@@ -40,6 +40,13 @@ async def purge(server: Server) -> None:
     await server._app.purge()
 
 
+async def finish_deletions(server: Server) -> None:
+    """Delete the rows of deleted vaults and accounts, as a running server does in the background."""
+    steps = server._context.deletions
+    await steps.delete_all()
+    await steps.truncate()
+
+
 def wait_for_databases(seconds: float) -> None:
     """Wait so long for a connection to PostgreSQL in this process, in the place of the few seconds of an operator."""
     vars(connection)["CONNECT_SECONDS"] = seconds

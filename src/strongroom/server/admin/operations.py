@@ -15,6 +15,7 @@ from strongroom.actions import accounts, admin, epochs, invitations
 from strongroom.errors import Invalid, Unavailable
 from strongroom.model import AccountApiKey
 from strongroom.server.client_address import counted_address
+from strongroom.server.deletion_steps import DeletionSteps
 from strongroom.server.settings import parse_duration
 from strongroom.server.snapshots import LIST_SECONDS
 from strongroom.store import CannotOpen, file_owners, location_of, locks, open_database
@@ -95,9 +96,11 @@ def delete(settings: Settings, account: Account) -> None:
     """Delete an account and all its data, permanently."""
 
     async def run(db: Database) -> None:
+        steps = DeletionSteps(db)
         await db.write_long(admin.delete, account.id)
+        await steps.delete_all()
         for _ in range(_TRUNCATE_ATTEMPTS):
-            if await db.truncate_log():
+            if await steps.truncate():
                 break
             await asyncio.sleep(
                 LIST_SECONDS / _TRUNCATE_ATTEMPTS

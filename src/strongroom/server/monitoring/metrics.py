@@ -32,6 +32,8 @@ FAMILIES: Final = (
     ("strongroom_event_streams", "gauge", "Clients that listen for events"),
     ("strongroom_queue_depth", "gauge", "How many wait: to write, for a password to be hashed, for a list"),
     ("strongroom_database_bytes", "gauge", "Bytes that the database takes, its log included"),
+    ("strongroom_deletions", "gauge", "Deleted vaults and accounts whose rows are still to be deleted"),
+    ("strongroom_deletion_age_seconds", "gauge", "Time since the first of them was deleted; 0 where there is none"),
     ("strongroom_disk_free_bytes", "gauge", "Bytes that are free on the disk of the database file"),
     ("strongroom_ready", "gauge", "Whether the server can do its work: 1, or 0"),
     ("strongroom_backup_age_seconds", "gauge", "Time since the newest backup was finished"),

@@ -100,11 +100,11 @@ async def change_password(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Delete the account and all its data, at once and permanently."""
+    """Delete the account and all its data permanently; its rows go in the background."""
     given = await request.read_body(wire.requests.DeleteAccount)
     async with verify_password(request, given.password, given.second_factor) as proof:
         await request.write_long(accounts.delete, request.actor, proof, request.origin)
-    await request.truncate_log()
+    request.context.deletions.begin()
     return json_response(wire.responses.Done())
 
 

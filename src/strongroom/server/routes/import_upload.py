@@ -8,7 +8,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Final
 
 from strongroom import wire
-from strongroom.actions import imports, second_factors
+from strongroom.actions import deletions, imports, second_factors
 from strongroom.errors import (
     AccountNotEmpty,
     ImportUnfinished,
@@ -131,6 +131,10 @@ class ImportUpload:
         """Begin or resume the import, after the header and the keyrings: none of them is stored yet."""
         header = self._file.header
         assert header is not None  # noqa: S101 - it is the first line of every file
+        request, progress = self._request, deletions.DeletionProgress()
+        # Rows of deleted vaults may have the uids and the times of those in the file, which come as they are.
+        while await request.write_long(deletions.delete_some_of, request.actor.user_id, progress):
+            pass
         known, self._done = await self._request.write(imports.begin, self._request.actor, header, before, self._keys)
         self._known = self._stored = known
         if known.lines <= before.lines and known != before:

@@ -66,6 +66,9 @@ async def _exposition(context: AppContext) -> bytes:
     try:
         async with await timeout(_TIMEOUT_SECONDS):
             size, free = await context.database_bytes()
+            count, age = await context.waiting_deletions()
+        samples["strongroom_deletions"] = {"": count}
+        samples["strongroom_deletion_age_seconds"] = {"": age}
         samples["strongroom_database_bytes"] = {"": size}
         if free is not None:
             samples["strongroom_disk_free_bytes"] = {"": free}

@@ -99,9 +99,10 @@ async def put(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Delete a vault and all its documents."""
+    """Delete a vault and all its documents; their rows go in the background."""
     expected = request.expected(None, of_vault=True)
     await request.write_long(vaults.delete, request.actor, request.context.limits, request.uid("uid"), expected)
+    request.context.deletions.begin()
     return json_response(wire.responses.Done())
 
 

@@ -43,6 +43,7 @@ LEFT_OUT: Final = {
 }
 STEPS: Final = "schema_migrations"  # each database records the steps of its own schema
 LINEAGE: Final = "lineage"
+_OF_VAULTS: Final = ("documents", "blob_versions")  # no reference says so: a deleted vault's wait for their deletion
 _OWN: Final = (LINEAGE, "secrets")  # an empty target may have begun its own; the copy goes on with the source's
 MARKS: Final = "copy_progress"  # a table of the target, for as long as the copy is not whole
 
@@ -109,7 +110,7 @@ def _tables(steps: tuple[Migration, ...]) -> tuple[Table, ...]:
             key=tuple(column for _, column in key),
         )
         references = scratch.execute('SELECT "table" FROM pragma_foreign_key_list(?)', (name,))
-        parents[name] = {str(row[0]) for row in references}
+        parents[name] = {str(row[0]) for row in references} | ({"vaults"} if name in _OF_VAULTS else set())
     scratch.close()
     return tuple(found[name] for name in TopologicalSorter(parents).static_order() if name in found)
 

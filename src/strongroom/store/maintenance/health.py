@@ -27,6 +27,7 @@ _RESTORE: Final = "stop the server and run 'strongroom restore FILE'; the damage
 _SALVAGE: Final = f"{_RESTORE}. Without a backup that is new enough, 'strongroom salvage' brings out what can be read"
 _ATTEMPTS: Final = 3  # at a file that changes while it is read
 _SHOWN: Final = 20  # rows that are named
+_SLOW_DELETION: Final = 60  # minutes, after which a deletion that is not finished is reported
 _AHEAD: Final = 60_000  # milliseconds that an account's clock may be ahead of the machine's
 
 
@@ -168,9 +169,10 @@ async def _run_checks(database: CopyEndpoint, now: int) -> AsyncIterator[Finding
         damaged = damaged or (name == "integrity" and finding.verdict is Verdict.FAULT)
         if name == "schema" and finding.verdict is Verdict.OK and sqlite:
             checks["rows"] = _rows
-    with suppress(CannotCopy):
-        async with transaction(database, database.begin_snapshot):
-            yield await _clock(database, now)
+    for last in (_clock, _deletions):
+        with suppress(CannotCopy):
+            async with transaction(database, database.begin_snapshot):
+                yield await last(database, now)
 
 
 async def _sqlite_pages(database: CopyEndpoint) -> Finding:
@@ -256,6 +258,22 @@ async def _schema(database: CopyEndpoint) -> Finding:
             "make a backup, then start the server, which brings it up to date",
         )
     return ok("schema", f"The schema is number {known[-1].number}, the one of this program.")
+
+
+async def _deletions(database: CopyEndpoint, now: int) -> Finding:
+    """Whether rows of deleted vaults and accounts wait for longer than a running server needs."""
+    count, since = (await database.query("SELECT count(*), min(deleted_at) FROM deletions"))[0]
+    if not count:
+        return ok("deletions", "Nothing that was deleted waits for its rows to go.")
+    says = f"{plural(count, 'deletion')} of a vault or an account {'waits' if count == 1 else 'wait'} for rows to go"
+    minutes = max(0, now - since) // 60_000
+    if minutes < _SLOW_DELETION:
+        return ok("deletions", f"{says}, which nobody can reach; the server deletes them in the background.")
+    return warning(
+        "deletions",
+        f"{says}, the first for {minutes:,} minutes.",
+        "start the server; if it runs, see its log for 'deletion', and that exports end and the disk has space",
+    )
 
 
 async def _clock(database: CopyEndpoint, now: int) -> Finding:

@@ -268,7 +268,12 @@ class _Salvage:
                         self._known[name].setdefault(record[-1], []).append(record)
 
     def finish(self, epoch: str, now: int) -> None:
-        """Make anew what others refer to, refuse what refers to nothing, count again, begin a new lineage."""
+        """Make anew what others refer to, refuse what refers to nothing, count again, begin a new lineage.
+
+        What waited for its deletion is deleted: nobody can reach it, and nothing is to be made anew for it.
+        """
+        for statement in _DELETE_WAITING:
+            self._connection.execute(statement)
         self._rebuild("users", _REBUILD_USERS, self._named("users", 1))
         self._rebuild("vaults", _REBUILD_VAULTS, self._named("vaults", 2))
         self._refuse_loose()
@@ -363,6 +368,24 @@ def _text(value: Any) -> str | None:
         return None
 
 
+_OF_DELETED_VAULT: Final = """
+    DELETE FROM {0} WHERE EXISTS (
+        SELECT 1 FROM deletions AS x
+         WHERE x.user_id = {0}.user_id AND x.vault_uid = {0}.{1} AND x.until >= {0}.updated_at)
+"""
+_OF_DELETED_ACCOUNT: Final = "DELETE FROM {} WHERE {} IN (SELECT user_id FROM deletions WHERE vault_uid = '')"
+_DELETE_WAITING: Final = (
+    *(
+        _OF_DELETED_VAULT.format(table, column)
+        for table, column in (("documents", "vault_uid"), ("versions", "vault_uid"), ("blob_versions", "uid"))
+    ),
+    *(
+        _OF_DELETED_ACCOUNT.format(table.name, "id" if table.name == "users" else "user_id")
+        for table in tables()
+        if table.name == "users" or ("user_id" in table.columns and table.name != "deletions")
+    ),
+    "DELETE FROM deletions",
+)
 # An account whose row is lost keeps its id, and its address if an index has it; its password is gone.
 _REBUILD_USERS: Final = """
     INSERT INTO users (id, email, password_hash, created_at, updated_at)

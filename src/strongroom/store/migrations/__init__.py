@@ -1,6 +1,7 @@
 """Schema migrations: numbered SQL files, each run once and recorded, by sqlite/migrate.py or postgres/migrate.py.
 
-The files say {bigint}, {strict} and {text} where the engines differ.
+The files say {bigint}, {strict} and {text} where the engines differ; a line that begins with {sqlite} or {postgres} is
+for that engine alone.
 
 A step that only adds may promise so in its first line: `-- serves from 6`. The promise is recorded with the step's
 name, so that a program that knows the schema up to 6, and not this step, goes on serving beside newer ones. Without

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.model import RETAINED_ROW_BYTES, Document
+from strongroom.store.queries.deletions import live
 from strongroom.store.statement import Sql, columns
 from strongroom.store.write_forms import NewDocument
 
@@ -92,10 +93,11 @@ _REPLACE: Final = Sql(
             SELECT place, user_id, uid, documents.vault_uid, collection, documents.version, created_at, size,
                    coalesce(chosen, documents.version + 1) AS new_version, deleted_at, purged_at,
                    wanted.vault_uid AS wanted_vault, wanted.version AS wanted_version, wanted.data, wanted.hmac,
-                   octet_length(documents.data) + coalesce(octet_length(documents.hmac), 0) AS bytes
+                   octet_length(documents.data) + coalesce(octet_length(documents.hmac), 0) AS bytes,
+                   {live("documents.", ":user_id", "documents.vault_uid")} AS is_live
               FROM wanted JOIN documents USING (user_id, uid) OFFSET 0) AS found
          WHERE vault_uid = wanted_vault AND version = wanted_version AND new_version > version
-           AND deleted_at IS NULL AND purged_at IS NULL),
+           AND deleted_at IS NULL AND purged_at IS NULL AND is_live),
     added AS MATERIALIZED (
         SELECT count(*) AS documents, coalesce(sum(size - bytes), 0) AS bytes,
                coalesce(sum(greatest(size - bytes, 0)), 0) AS more, coalesce(sum(bytes), 0) AS replaced FROM stored),

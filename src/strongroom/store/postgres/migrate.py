@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from strongroom.store.migrations import Migration
 
-_TYPES: Final = {"bigint": "BIGINT", "strict": "", "text": "BYTEA"}
+_TYPES: Final = {"bigint": "BIGINT", "strict": "", "text": "BYTEA", "sqlite": "-- ", "postgres": ""}
 _LOCK: Final = 0x5354524F4E47  # the advisory lock under which one node migrates while the others wait
 
 

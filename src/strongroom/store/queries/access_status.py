@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from strongroom.store.queries.accounts import IS_THERE
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
     from strongroom.store.database import Tx
 
-_ACCOUNT = Sql("SELECT COALESCE(disabled_at, 0) FROM users WHERE id = :user_id")
+_ACCOUNT = Sql(f"SELECT COALESCE(disabled_at, 0) FROM users WHERE id = :user_id AND {IS_THERE}")
 _SESSIONS = Sql("SELECT id FROM sessions WHERE user_id = :user_id")
 _KEYS = Sql("SELECT uid FROM api_keys WHERE user_id = :user_id")
 # The parameter is a JSON list of pairs: one prepared statement serves any number of them.

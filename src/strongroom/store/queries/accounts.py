@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from strongroom.model import Account, Login, User
 from strongroom.store.statement import Sql, columns
@@ -10,14 +10,19 @@ from strongroom.store.statement import Sql, columns
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
+# In the place of the time at which an account was disabled: it was deleted, and its rows go in steps. The index of
+# disabled accounts, which every request asks, has it then.
+DELETED: Final = 2**62
+IS_THERE: Final = f"coalesce(disabled_at, 0) <> {DELETED}"
+
 _INSERT = Sql(f"""
     INSERT INTO users (id, email, password_hash, created_at, updated_at)
     VALUES (:id, :email, :password_hash, :now, :now)
     ON CONFLICT (email) DO NOTHING
     RETURNING {columns(User)}
 """)
-_GET = Sql(f"SELECT {columns(User)} FROM users WHERE id = :id")
-_WITH_HASH = Sql(f"SELECT {columns(Login)} FROM users WHERE id = :id")
+_GET = Sql(f"SELECT {columns(User)} FROM users WHERE id = :id AND {IS_THERE}")
+_WITH_HASH = Sql(f"SELECT {columns(Login)} FROM users WHERE id = :id AND {IS_THERE}")
 _CHANGE_HASH = Sql("""
     UPDATE users SET password_hash = :new, updated_at = :now WHERE id = :id AND password_hash = :old
 """)
@@ -28,13 +33,38 @@ _KDF = "SELECT kdf FROM users WHERE id = :id"
 _LOCK = Sql(sqlite=_KDF, postgres=f"{_KDF} FOR NO KEY UPDATE")
 _KDF_OF = Sql("SELECT kdf FROM users WHERE email = :email")
 _IS_CURRENT = Sql("SELECT 1 FROM users WHERE id = :id AND password_hash = :password_hash")
-_DELETE = Sql("DELETE FROM users WHERE id = :id AND password_hash = :password_hash")
+# An id is no email: the account's own is free again, and nobody finds this one by any.
+_DELETE = Sql(f"""
+    UPDATE users SET email = id, password_hash = NULL, kdf = NULL, disabled_at = {DELETED}, updated_at = :now
+     WHERE id = :id AND {IS_THERE} AND (CAST(:password_hash AS TEXT) IS NULL OR password_hash = :password_hash)
+""")
+# What must be free for another account at once, is known by more than its account, or opens what a device has saved; an
+# account has few of each.
+_DELETE_CREDENTIALS = tuple(
+    Sql(f"DELETE FROM {table} WHERE {column} = :id")
+    for table, column in (
+        ("passkeys", "user_id"),
+        ("one_time_codes", "user_id"),
+        ("recovery_codes", "user_id"),
+        ("login_tickets", "user_id"),
+        ("challenges", "user_id"),
+        ("key_shares", "user_id"),
+        ("invitations", "used_by"),
+    )
+)
+# No writer that was let in before passes beside it: a ledger that is closed is not advanced.
+_CLOSE_LEDGER = Sql("""
+    INSERT INTO ledgers (user_id, clock, documents, bytes, importing) VALUES (:id, 0, 0, 0, 2)
+    ON CONFLICT (user_id) DO UPDATE SET documents = 0, bytes = 0, importing = 2
+""")
+_IS_DELETED = Sql(f"SELECT 1 FROM users WHERE id = :id AND disabled_at = {DELETED}")
 _BY_EMAIL = Sql(f"SELECT {columns(Login)} FROM users WHERE email = :email")
 
 
 _DISABLE = Sql("UPDATE users SET disabled_at = :now, updated_at = :now WHERE id = :id AND disabled_at IS NULL")
-_ENABLE = Sql("UPDATE users SET disabled_at = NULL, updated_at = :now WHERE id = :id AND disabled_at IS NOT NULL")
-_IS_DISABLED = Sql("SELECT 1 FROM users WHERE id = :id AND disabled_at IS NOT NULL")
+_IS_SHUT = f"disabled_at IS NOT NULL AND {IS_THERE}"
+_ENABLE = Sql(f"UPDATE users SET disabled_at = NULL, updated_at = :now WHERE id = :id AND {_IS_SHUT}")
+_IS_DISABLED = Sql(f"SELECT 1 FROM users WHERE id = :id AND {_IS_SHUT}")
 _REMOVE = Sql("DELETE FROM users WHERE id = :id")
 _OVERVIEW = """
     SELECT id, email, created_at, disabled_at,
@@ -46,9 +76,9 @@ _OVERVIEW = """
            (SELECT count(*) FROM api_keys WHERE api_keys.user_id = users.id)
       FROM users
 """
-_SHOW = Sql(f"{_OVERVIEW} WHERE id = :id")
-_SHOW_BY_EMAIL = Sql(f"{_OVERVIEW} WHERE email = :email")
-_PAGE = Sql(f"{_OVERVIEW} WHERE id > :after ORDER BY id LIMIT :limit")
+_SHOW = Sql(f"{_OVERVIEW} WHERE id = :id AND {IS_THERE}")
+_SHOW_BY_EMAIL = Sql(f"{_OVERVIEW} WHERE email = :email AND {IS_THERE}")
+_PAGE = Sql(f"{_OVERVIEW} WHERE id > :after AND {IS_THERE} ORDER BY id LIMIT :limit")
 
 
 def of_open_accounts(statement: str, owner: str) -> Sql:
@@ -82,7 +112,7 @@ async def is_disabled(tx: Tx, user_id: str) -> bool:
 
 
 async def remove(tx: Tx, user_id: str) -> None:
-    """Delete an account and everything of it, whatever its password."""
+    """Delete the row of an account, and the few rows that go with it."""
     await tx.run(_REMOVE, id=user_id)
 
 
@@ -133,10 +163,22 @@ async def kdf_of(tx: Tx, email: str) -> str | None:
     return kdf
 
 
-async def delete(tx: Tx, user_id: str, password_hash: str) -> bool:
-    """Delete an account and everything of it; False if its password is not the one that was checked any more."""
+async def delete(tx: Tx, user_id: str, password_hash: str | None = None) -> bool:
+    """Delete an account for everybody; its rows stay. False if its password is not the one that was checked any more.
+
+    Without a password that was checked, whatever it is.
+    """
     tx.notify(user_id, None)
-    return await tx.run(_DELETE, id=user_id, password_hash=password_hash) > 0
+    if not await tx.run(_DELETE, id=user_id, password_hash=password_hash, now=tx.now):
+        return False
+    for statement in (*_DELETE_CREDENTIALS, _CLOSE_LEDGER):
+        await tx.run(statement, id=user_id)
+    return True
+
+
+async def is_deleted(tx: Tx, user_id: str) -> bool:
+    """Whether an account was deleted, and its rows wait."""
+    return await tx.value(_IS_DELETED, id=user_id) is not None
 
 
 async def get(tx: Tx, user_id: str) -> User | None:

@@ -10,14 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from strongroom.model import Change
+from strongroom.store.queries.deletions import live_after, with_later
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
 _OF_DOCUMENT = "updated_at, '' AS kind, uid, vault_uid, collection AS name, version, deleted_at"
-_IN_VAULT = "user_id = :user_id AND vault_uid = :vault_uid AND updated_at > :since AND updated_at <= :until"
-_OF_VAULT = Sql(f"""
+_IN_VAULT = f"""
+    user_id = :user_id AND vault_uid = :vault_uid AND {live_after(":since")} AND updated_at <= :until
+"""
+_OF_VAULT = with_later(f"""
     SELECT {_OF_DOCUMENT} FROM documents WHERE {_IN_VAULT}
      UNION ALL
     SELECT {_OF_DOCUMENT} FROM versions WHERE {_IN_VAULT}

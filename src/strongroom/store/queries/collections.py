@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from strongroom.store.queries.deletions import live
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
     from strongroom.store.database import Tx
 
-_AFTER = Sql("""
+_AFTER = Sql(f"""
     SELECT collection FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid AND collection > :after
-     ORDER BY collection LIMIT 1
+       AND {live()} ORDER BY collection LIMIT 1
 """)
-_IS_LIVE = Sql("""
+_IS_LIVE = Sql(f"""
     SELECT 1 FROM documents
-     WHERE user_id = :user_id AND vault_uid = :vault_uid AND collection = :collection AND deleted_at IS NULL LIMIT 1
+     WHERE user_id = :user_id AND vault_uid = :vault_uid AND collection = :collection AND deleted_at IS NULL
+       AND {live()} LIMIT 1
 """)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import to_builtins
 
 from strongroom.model import Document, ExpiredRow, Head
+from strongroom.store.queries.deletions import live, live_after, with_later
 from strongroom.store.statement import LARGE, Sql, columns, data_up_to
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _COLUMNS = columns(Document)
 # A uid names one row. The vault is only to be compared: PostgreSQL, as long as it has not counted a table, would as
 # well go through an index of the whole vault.
 _IN_VAULT = "vault_uid || '' = :vault_uid"
+_FOUND = f"user_id = :user_id AND uid = :uid AND {_IN_VAULT} AND {live()}"
 
 # Under a uid that was made for it just now, and that nothing else can have.
 _ADD = Sql(f"""
@@ -37,13 +39,16 @@ _INSERT = Sql(f"""
      WHERE NOT EXISTS (SELECT 1 FROM vaults WHERE user_id = :user_id AND uid = :uid)
     ON CONFLICT DO NOTHING
 """)
-_GET = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT}")
+_GET = Sql(f"SELECT {_COLUMNS} FROM documents WHERE {_FOUND}")
 _HEAD = Sql(f"""
     SELECT uid, collection, version, created_at, updated_at, deleted_at, purged_at,
            octet_length(data) + coalesce(octet_length(hmac), 0)
-      FROM documents WHERE user_id = :user_id AND uid = :uid AND {_IN_VAULT}
+      FROM documents WHERE {_FOUND}
 """)
-_BY_UID = Sql(f"SELECT {_COLUMNS} FROM documents WHERE user_id = :user_id AND uid = :uid")
+_BY_UID = Sql(f"""
+    SELECT {_COLUMNS} FROM documents
+     WHERE user_id = :user_id AND uid = :uid AND {live(vault_uid="documents.vault_uid")}
+""")
 _REPLACE = Sql(f"""
     UPDATE documents
        SET data = :data, hmac = :hmac, version = :new_version, updated_at = :timestamp, deleted_at = NULL
@@ -71,10 +76,11 @@ _DELETED_BEFORE = Sql(
 )
 _OF_VAULT = (
     f"{_EXPIRED.format('updated_at')} AND user_id = :user_id AND vault_uid = :vault_uid AND updated_at >= :reached"
+    f" AND {live()}"
 )
 _TRASH_OF_VAULT = Sql(f"{_OF_VAULT} ORDER BY updated_at LIMIT :limit")
 _TRASH_OF_COLLECTION = Sql(f"{_OF_VAULT} AND collection = :collection ORDER BY updated_at LIMIT :limit")
-_TRASH_OF_DOCUMENT = Sql(f"{_EXPIRED.format('updated_at')} AND user_id = :user_id AND uid = :uid AND {_IN_VAULT}")
+_TRASH_OF_DOCUMENT = Sql(f"{_EXPIRED.format('updated_at')} AND {_FOUND}")
 _TRASH = "(deleted_at = :at OR updated_at = :at) AND deleted_at IS NOT NULL AND purged_at IS NULL"
 _PURGE = Sql(f"""
     UPDATE documents SET data = '', purged_at = :now WHERE user_id = :user_id AND uid = :uid AND {_TRASH}
@@ -90,24 +96,29 @@ class Show(Enum):
     TRASH = " AND deleted_at IS NOT NULL AND purged_at IS NULL"
 
 
-@lru_cache(maxsize=256)
-def _list(collections: int, show: Show, *, ends: bool = False, few: bool = False) -> Sql:
+def _listed(collections: int, show: Show, *, ends: bool = False, few: bool = False) -> str:
     """The list, over a number of collections. One branch each, so that an index gives each in order and they merge."""
     names = [
         f"{data_up_to(SHORT_LIST_BYTES)} AS data" if few and name == "data" else name for name in _COLUMNS.split(", ")
     ]
     branches = [
         f"SELECT {', '.join(names)} FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid{named}"
-        f" AND updated_at > :since{' AND updated_at <= :until' if ends else ''}{show.value}"
+        f" AND {live_after(':since')}{' AND updated_at <= :until' if ends else ''}{show.value}"
         for named in ([f" AND collection = :collection_{n}" for n in range(collections)] or [""])
     ]
-    return Sql(f"{' UNION ALL '.join(branches)} ORDER BY updated_at LIMIT :limit")
+    return f"{' UNION ALL '.join(branches)} ORDER BY updated_at LIMIT :limit"
+
+
+@lru_cache(maxsize=256)
+def _list(collections: int, show: Show, *, ends: bool = False, few: bool = False) -> Sql:
+    """The statement of that list."""
+    return with_later(_listed(collections, show, ends=ends, few=few))
 
 
 @lru_cache(maxsize=256)
 def _any(collections: int, show: Show) -> Sql:
     """Whether that list has a row."""
-    return Sql(f"SELECT EXISTS ({_list(collections, show).sqlite})")
+    return with_later(f"SELECT EXISTS ({_listed(collections, show)})")
 
 
 async def insert(tx: Tx, user_id: str, documents: Sequence[Document], *, own_uids: bool) -> list[bool]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion
+from strongroom.store.queries.deletions import live, live_after, with_later
 from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
@@ -40,19 +41,19 @@ _VAULTS = Sql(f"""
     SELECT {columns(ExportedVault)} FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit
 """)
 # A tombstone whose ciphertext was purged has none, and not an empty one.
-_DOCUMENTS = Sql(f"""
+_DOCUMENTS = with_later(f"""
     SELECT {columns(ExportedDocument).replace(", data,", ", NULLIF(data, '') AS data,")}
-      FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid AND updated_at > :beyond
+      FROM documents WHERE user_id = :user_id AND vault_uid = :vault_uid AND {live_after(":beyond")}
      ORDER BY updated_at LIMIT :limit
 """)
-_VERSIONS = Sql(f"""
+_VERSIONS = with_later(f"""
     SELECT {columns(ExportedVersion)} FROM versions
-     WHERE user_id = :user_id AND vault_uid = :vault_uid AND updated_at > :beyond
+     WHERE user_id = :user_id AND vault_uid = :vault_uid AND {live_after(":beyond")}
      ORDER BY updated_at LIMIT :limit
 """)
 _BLOBS = Sql(f"""
     SELECT {columns(ExportedBlob)} FROM blob_versions
-     WHERE user_id = :user_id AND uid = :vault_uid AND version > :beyond
+     WHERE user_id = :user_id AND uid = :vault_uid AND version > :beyond AND {live()}
      ORDER BY version LIMIT :limit
 """)
 

@@ -135,6 +135,10 @@ _EMPTY_DOCUMENTS = Sql("""
     DELETE FROM documents WHERE user_id = :user_id AND uid IN (
         SELECT uid FROM documents WHERE user_id = :user_id LIMIT :most)
 """)
+_EMPTY_BLOBS = Sql("""
+    DELETE FROM blob_versions WHERE user_id = :user_id AND (uid, version) IN (
+        SELECT uid, version FROM blob_versions WHERE user_id = :user_id LIMIT :most)
+""")
 _EMPTY_VAULTS = Sql("""
     DELETE FROM vaults WHERE user_id = :user_id AND uid IN (
         SELECT uid FROM vaults WHERE user_id = :user_id LIMIT :most)
@@ -218,6 +222,7 @@ async def empty(tx: Tx, user_id: str, most: int) -> bool:
     """Delete some of what came in; whether there was any left."""
     return (
         await tx.run(_EMPTY_DOCUMENTS, user_id=user_id, most=most) > 0
+        or await tx.run(_EMPTY_BLOBS, user_id=user_id, most=most) > 0
         or await tx.run(_EMPTY_VAULTS, user_id=user_id, most=most) > 0
     )
 

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from strongroom.model import AccountApiKey, Actor, ApiKey, Permission
-from strongroom.store.queries.accounts import of_open_accounts
+from strongroom.store.queries.accounts import DELETED, IS_THERE, of_open_accounts
 from strongroom.store.statement import Sql, columns
 
 if TYPE_CHECKING:
@@ -49,10 +49,13 @@ _DELETE = Sql("DELETE FROM api_keys WHERE user_id = :user_id AND uid = :uid")
 _BY_HASH = of_open_accounts(
     f"SELECT {columns(_Row)}, user_id, {{disabled}} FROM api_keys WHERE key_hash = :key_hash", "api_keys.user_id"
 )
-_PAGE = Sql("""
+_PAGE = Sql(f"""
     SELECT user_id, uid, (SELECT email FROM users WHERE users.id = api_keys.user_id), name, created_at, expires_at,
            last_used_at
-      FROM api_keys WHERE (user_id, uid) > (:user_id, :uid) ORDER BY user_id, uid LIMIT :limit
+      FROM api_keys
+     WHERE (user_id, uid) > (:user_id, :uid)
+       AND (SELECT {IS_THERE} FROM users WHERE users.id = api_keys.user_id)
+     ORDER BY user_id, uid LIMIT :limit
 """)
 _TOUCH = Sql("""
     UPDATE api_keys SET last_used_at = :now
@@ -125,7 +128,7 @@ async def delete(tx: Tx, user_id: str, uid: str) -> bool:
 async def actor(tx: Tx, key_hash: str) -> tuple[Actor | None, bool]:
     """The owner of the key with this hash as an actor, and whether that account is disabled."""
     found = await tx.one(_KeyWithOwner, _BY_HASH, key_hash=key_hash)
-    if found is None:
+    if found is None or found.disabled_at == DELETED:
         return None, False
     return Actor(user_id=found.user_id, key=_key(found), until=found.expires_at), found.disabled_at is not None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from strongroom.model import RETAINED_ROW_BYTES
+from strongroom.store.queries.deletions import live
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
@@ -34,7 +35,10 @@ def _subtract(table: str, size: str, vault: str, condition: str) -> Sql:
                  GROUP BY user_id, uid) AS freed
          WHERE vaults.user_id = freed.user_id AND vaults.uid = freed.uid
     """
-    found = f"{table} AS x WHERE x.user_id = due.value ->> 0 AND x.uid = due.value ->> 1 AND {condition}"
+    of_live_vault = live("x.", "x.user_id", vault)  # another of the same uid may be there, which does not count them
+    found = f"""
+        {table} AS x WHERE x.user_id = due.value ->> 0 AND x.uid = due.value ->> 1 AND {condition} AND {of_live_vault}
+    """
     by_key = f"CROSS JOIN LATERAL (SELECT * FROM {found} OFFSET 0) AS x"  # row by row, whatever the planner knows
     # With the limit, SQLite sorts sizes by their vaults, and does not read and sort the contents that are measured.
     return Sql(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from strongroom.model import Vault
+from strongroom.store.queries.deletions import live
 from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ _BARE = "uid, name, version, updated_at, documents, bytes"
 _INSERT = Sql(f"""
     INSERT INTO vaults (user_id, uid, name, data, salt, version, created_at, updated_at, documents, bytes)
     SELECT :user_id, :uid, :name, :data, :salt, 1, :timestamp, :timestamp, 0, :bytes
-     WHERE NOT EXISTS (SELECT 1 FROM documents WHERE user_id = :user_id AND uid = :uid)
+     WHERE NOT EXISTS (
+           SELECT 1 FROM documents
+            WHERE user_id = :user_id AND uid = :uid AND {live(vault_uid="documents.vault_uid")})
     ON CONFLICT DO NOTHING
     RETURNING {columns(Vault)}
 """)
@@ -139,5 +142,5 @@ async def change(
 
 
 async def delete(tx: Tx, user_id: str, uid: str, version: int) -> bool:
-    """Delete a vault and all its documents; False if it is not there at this version."""
+    """Delete the row of a vault; False if it is not there at this version."""
     return await tx.run(_DELETE, user_id=user_id, uid=uid, version=version) > 0

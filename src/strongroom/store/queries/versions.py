@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec import to_builtins
 
 from strongroom.model import RETAINED_ROW_BYTES, BlobVersion, Document, ExpiredRow, ReplacedVersion, VaultBlob, Version
+from strongroom.store.queries import deletions
+from strongroom.store.queries.deletions import live, live_after, with_later
 from strongroom.store.statement import ALL, Sql, columns
 
 if TYPE_CHECKING:
@@ -34,23 +36,31 @@ _RETAIN_BLOB = Sql(f"""
     INSERT INTO blob_versions (user_id, {_BLOB}, replaced_at)
     SELECT user_id, {_BLOB}, :timestamp FROM vaults WHERE user_id = :user_id AND uid = :uid AND data IS NOT NULL
 """)
-_TRIMMED = "WHERE user_id = :user_id AND uid = :uid AND version <= :version RETURNING"
-_TRIM = Sql(f"DELETE FROM versions {_TRIMMED} {_SIZE} + {RETAINED_ROW_BYTES}")
-_TRIM_BLOB = Sql(f"DELETE FROM blob_versions {_TRIMMED} {_BLOB_SIZE} + {RETAINED_ROW_BYTES}")
+_TRIMMED = "WHERE user_id = :user_id AND uid = :uid AND version <= :version"
+_LIVE_BLOB = live(vault_uid=":uid")
+_TRIM = Sql(f"DELETE FROM versions {_TRIMMED} RETURNING {_SIZE} + {RETAINED_ROW_BYTES}")
+_TRIM_BLOB = Sql(f"DELETE FROM blob_versions {_TRIMMED} AND {_LIVE_BLOB} RETURNING {_BLOB_SIZE} + {RETAINED_ROW_BYTES}")
 # By their number: versions may have gaps, because a client may choose the next one.
-_BEYOND = "SELECT version FROM {} WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC LIMIT 1 OFFSET :most"
-_TRIM_BEYOND = Sql(_TRIM.sqlite.replace(":version", f"({_BEYOND.format('versions')})"))
-_TRIM_BLOBS_BEYOND = Sql(_TRIM_BLOB.sqlite.replace(":version", f"({_BEYOND.format('blob_versions')})"))
+_BEYOND = """
+    SELECT version FROM {} WHERE user_id = :user_id AND uid = :uid{} ORDER BY version DESC LIMIT 1 OFFSET :most
+"""
+_TRIM_BEYOND = Sql(_TRIM.sqlite.replace(":version", f"({_BEYOND.format('versions', '')})"))
+_TRIM_BLOBS_BEYOND = Sql(
+    _TRIM_BLOB.sqlite.replace(":version", f"({_BEYOND.format('blob_versions', f' AND {_LIVE_BLOB}')})")
+)
 _LIST = Sql(f"""
     SELECT version, updated_at, deleted_at, replaced_at, {_SIZE}
       FROM versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
 """)
 _LIST_BLOB = Sql(f"""
     SELECT version, updated_at, replaced_at, {_BLOB_SIZE}
-      FROM blob_versions WHERE user_id = :user_id AND uid = :uid ORDER BY version DESC
+      FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND {_LIVE_BLOB} ORDER BY version DESC
 """)
 _GET = Sql(f"SELECT {_DOCUMENT} FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
-_GET_BLOB = Sql(f"SELECT {_BLOB} FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
+_GET_BLOB = Sql(f"""
+    SELECT {_BLOB} FROM blob_versions
+     WHERE user_id = :user_id AND uid = :uid AND version = :version AND {_LIVE_BLOB}
+""")
 _OLDEST = "WHERE replaced_at BETWEEN :reached AND :before ORDER BY replaced_at LIMIT :limit"
 _REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_SIZE}, 1, replaced_at FROM versions {_OLDEST}")
 _BLOBS_REPLACED_BEFORE = Sql(f"SELECT user_id, uid, version, {_BLOB_SIZE}, 1, replaced_at FROM blob_versions {_OLDEST}")
@@ -60,7 +70,7 @@ _OF = Sql(f"""
 """)
 _OF_BLOB = Sql(f"""
     SELECT user_id, uid, version, {_BLOB_SIZE}, 1
-      FROM blob_versions WHERE user_id = :user_id AND uid = :uid ORDER BY version LIMIT :limit
+      FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND {_LIVE_BLOB} ORDER BY version LIMIT :limit
 """)
 _DROP = Sql("DELETE FROM versions WHERE user_id = :user_id AND uid = :uid AND version = :at")
 _DROP_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :at")
@@ -72,9 +82,10 @@ def _history(collections: int, *, of_one: bool) -> Sql:
     """The history of a vault by its index of timestamps, or of one document by the primary key, in some collections."""
     place = "uid = :uid AND vault_uid || '' = :vault_uid" if of_one else "vault_uid = :vault_uid"
     scope = ", ".join(f":collection_{number}" for number in range(collections))
-    return Sql(f"""
+    return with_later(f"""
         SELECT {columns(ReplacedVersion)} FROM versions
-         WHERE user_id = :user_id AND {place} AND updated_at > :since{scope and f" AND collection IN ({scope})"}
+         WHERE user_id = :user_id AND {place} AND {live_after(":since")}
+               {scope and f"AND collection IN ({scope})"}
          ORDER BY updated_at LIMIT :limit
     """)
 
@@ -90,6 +101,7 @@ async def retain(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, m
 
 async def retain_blob(tx: Tx, user_id: str, uid: str, version: int, timestamp: int, most: int) -> int:
     """Retain a vault's blob in the same way."""
+    await deletions.evict_blob(tx, user_id, uid, version)
     await tx.run(_RETAIN_BLOB, user_id=user_id, uid=uid, timestamp=timestamp)
     return sum(await trim_blobs(tx, user_id, uid, version, most))
 

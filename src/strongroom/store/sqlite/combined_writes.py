@@ -12,6 +12,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.model import RETAINED_ROW_BYTES, Document
+from strongroom.store.queries.deletions import live
 from strongroom.store.statement import columns
 from strongroom.store.write_forms import NewDocument, Replacement
 
@@ -88,7 +89,10 @@ def _create(connection: Any, user_id: str, forms: Any, first: int, documents: in
     for at, one in enumerate(forms, first):
         _, number, added = booked.get(one.vault_uid, (0, 0, 0))
         booked[one.vault_uid] = at, number + 1, added + one.size
+    before = connection.total_changes()
     many(_COUNT, [(user_id, uid, at, number, added, 0) for uid, (at, number, added) in booked.items()])
+    if connection.total_changes() - before != len(booked):  # a vault is not there
+        return None
     connection.execute(_BOOK, (user_id, last, documents, size))
     return [
         Document(one.uid, one.vault_uid, one.collection, one.data, one.hmac, one.version, at, at, None)
@@ -166,7 +170,7 @@ def _heads(number: int) -> str:
     return (
         "SELECT uid, vault_uid, version, collection, created_at, octet_length(data) + coalesce(octet_length(hmac), 0)"
         f" FROM documents WHERE user_id = ?1 AND uid IN ({', '.join(f'?{at + 2}' for at in range(number))})"
-        " AND deleted_at IS NULL AND purged_at IS NULL"
+        f" AND deleted_at IS NULL AND purged_at IS NULL AND {live(user_id='?1', vault_uid='documents.vault_uid')}"
     )
 
 

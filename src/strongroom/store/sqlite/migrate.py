@@ -15,7 +15,7 @@ from strongroom.store.sqlite import database_file
 if TYPE_CHECKING:
     from strongroom.store.migrations import Migration
 
-_TYPES: Final = {"bigint": "INTEGER", "strict": " STRICT", "text": "TEXT"}
+_TYPES: Final = {"bigint": "INTEGER", "strict": " STRICT", "text": "TEXT", "sqlite": "", "postgres": "-- "}
 
 
 def migrate(connection: apsw.Connection, now: int, known: list[Migration] | None = None, *, apply: bool = True) -> None:
