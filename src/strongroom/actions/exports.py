@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from strongroom import descriptors, store
 from strongroom.actions import events
+from strongroom.errors import RateLimited
 from strongroom.export_rows import ExportedKeyring, ExportedKeyringVersion
 from strongroom.model import EventType
 
@@ -19,9 +20,25 @@ if TYPE_CHECKING:
     from strongroom.store import Tx
 
 
+RETRY_AFTER: Final = 5  # seconds
+
+
 async def record(tx: Tx, actor: Actor, origin: Origin) -> None:
     """Record an export in the account's log."""
     await events.record(tx, actor.user_id, EventType.EXPORTED, origin)
+
+
+def already_running() -> RateLimited:
+    """The refusal of an export while another one of the account is being read."""
+    return RateLimited(
+        RETRY_AFTER, "Another export of your account is being read; let it end, or end it, and try again."
+    )
+
+
+async def begin(tx: Tx, actor: Actor) -> None:
+    """Refuse an export of an account that another node exports, for as long as the snapshot is open."""
+    if not await store.exports.claim(tx, actor.user_id):
+        raise already_running()
 
 
 async def clock(tx: Tx, actor: Actor) -> int:

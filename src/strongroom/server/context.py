@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from strongroom import credentials, store
+from strongroom.actions import exports
 from strongroom.credentials import TokenIssuer, TokenSigner
 from strongroom.errors import PasskeysUnavailable
 from strongroom.model import AccountLimits, RetentionPolicy
@@ -95,7 +96,9 @@ class AppContext:
         self.long_writes = None if pool is None else LongWrites(max(1, pool // 2))
         lists = MAX_LISTS if pool is None else max(1, pool // 2)
         self.lists = SnapshotSlots(lists, each=max(1, min(SLOTS_PER_ACCOUNT, lists // 2)))
-        self.exports = SnapshotSlots(MAX_EXPORTS if pool is None else max(1, pool // 5), each=1)
+        self.exports = SnapshotSlots(
+            MAX_EXPORTS if pool is None else max(1, pool // 5), each=1, too_many=exports.already_running
+        )
         self.turns = Turns()
         self.passwords = PasswordPool(log)
         self._relying_party = _relying_party(settings.public_url)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from strongroom.errors import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from strongroom.errors import Refusal
 
 WAIT_SECONDS: Final = 5.0  # that a request waits for a slot
 RECLAIM_SECONDS: Final = 0.25  # a list whose client reads nothing for so long can be preempted
@@ -25,7 +30,8 @@ class SlotHolder(Protocol):
 class SnapshotSlots:
     """Slots for concurrent snapshots, in all and for each account; further requests wait for a while."""
 
-    def __init__(self, slots: int, each: int) -> None:
+    def __init__(self, slots: int, each: int, too_many: Callable[[], Refusal] | None = None) -> None:
+        self._too_many = too_many  # the refusal of an account that holds all of its own, where that is to be said
         self._slots = slots
         self._each = each
         self._held: dict[SlotHolder, str] = {}  # oldest first
@@ -85,6 +91,8 @@ class SnapshotSlots:
         finally:
             self._waiting.pop(waiter, None)
         if not waiter.done():
+            if self._too_many is not None and self._held_by(owner) >= self._each:
+                raise self._too_many()
             raise Unavailable(1, "Too many lists are being read at the moment; try again shortly.")
 
     def _reclaim(self, owner: str) -> None:

@@ -29,7 +29,7 @@ LIST_SECONDS: Final = 5.0  # maximum lifetime of a list's snapshot
 EXPORT_SECONDS: Final = 3_600.0  # maximum duration of an export
 EXPORT_GRACE: Final = 30.0  # seconds before the rate of an export is checked
 EXPORT_RATE: Final = 64 * 1024  # bytes a second, on average; a slower export is aborted
-EXPORT_RATE_BUSY: Final = 256 * 1024  # the same, while others wait for a slot
+EXPORT_RATE_BUSY: Final = 256 * 1024  # the same, while others wait for a slot, or deleted data for the log
 
 
 class Snapshot:
@@ -214,7 +214,11 @@ class ExportSnapshot(Snapshot):
         return self._is_slower_than(EXPORT_RATE_BUSY)
 
     def _on_timer(self) -> None:
-        if self._is_slower_than(EXPORT_RATE) or self._loop.time() - self._started_at > EXPORT_SECONDS:
+        overdue = self._request.context.db.is_truncation_overdue  # deleted data stays in the log until exports end
+        if (
+            self._is_slower_than(EXPORT_RATE_BUSY if overdue else EXPORT_RATE)
+            or self._loop.time() - self._started_at > EXPORT_SECONDS
+        ):
             self.release()
         else:
             self._timer = self._loop.call_later(self.seconds, self._on_timer)

@@ -161,6 +161,10 @@ class Database(Protocol):
         """
 
     @property
+    def is_truncation_overdue(self) -> bool:
+        """Whether the log was to be truncated for long, and is still read: then no further export begins."""
+
+    @property
     def waiting(self) -> int:
         """How many writes wait, or how many requests wait for a connection."""
 

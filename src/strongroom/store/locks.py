@@ -27,6 +27,7 @@ except ImportError:  # Windows, where an open file cannot be replaced in any cas
 
 SERVING: Final = 0x5354524F4E48  # held shared by connections that serve, exclusive by a restore
 BACKING_UP: Final = 0x5354524F4E49  # held by the backup that is being made
+EXPORTING: Final = 0x5354524F4E4A  # with an account, held by the export of it that is being read
 TRY_SHARED: Final = "SELECT pg_try_advisory_lock_shared($1)"
 TRY_EXCLUSIVE: Final = "SELECT pg_try_advisory_lock($1)"
 HALF: Final = ".half"  # ends the name of a backup that is being written

@@ -61,6 +61,7 @@ async def _stream_export(request: Request) -> Chunks:
 
     async def begin(tx: Tx) -> AsyncGenerator[Sequence[ExportRow | KeyringRow], None]:
         nonlocal out
+        await exports.begin(tx, request.actor)
         clock, kdf = await exports.clock(tx, request.actor), await exports.kdf(tx, request.actor)
         header = wire.export_lines.Header(
             wire.export_lines.FORMAT,
@@ -116,6 +117,7 @@ ENDPOINTS: Final = (
         handler=export,
         summary="All data of the account as one file",
         access=Access.USER,
+        refusals=(errors.RateLimited,),
         response_media_type=LINES,
     ),
     Endpoint(

@@ -405,6 +405,8 @@ class PostgresDatabase:
         self.commit_metrics.committed(tx.writes, time.perf_counter() - began)
         return result
 
+    is_truncation_overdue = False  # PostgreSQL keeps its log apart from what is read
+
     async def truncate_log(self) -> bool:
         """Nothing to do: PostgreSQL manages its own log."""
         return True

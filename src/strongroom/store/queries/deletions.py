@@ -109,6 +109,7 @@ _WAITING = Sql("SELECT count(*), min(deleted_at) FROM deletions WHERE deleted_at
 _EMPTIED = Sql(f"""
     SELECT {columns(Emptied)} FROM deletions WHERE emptied_at >= 0 ORDER BY emptied_at LIMIT :limit
 """)
+_EMPTIED_SINCE = Sql("SELECT min(emptied_at) FROM deletions WHERE emptied_at >= 0")
 _FORGET = Sql("""
     DELETE FROM deletions WHERE user_id = :user_id AND vault_uid = :vault_uid AND emptied_at = :emptied_at
 """)
@@ -260,6 +261,12 @@ async def waiting(tx: Tx) -> Waiting:
 async def emptied(tx: Tx) -> list[Emptied]:
     """The first deletions whose rows are gone, and after which the log is still to be truncated."""
     return await tx.all(Emptied, _EMPTIED, limit=MOST_EMPTIED)
+
+
+async def emptied_since(tx: Tx) -> int | None:
+    """Since when the log is to be truncated after a deletion; None where it is not."""
+    since: int | None = await tx.value(_EMPTIED_SINCE)
+    return since
 
 
 async def forget(tx: Tx, found: Sequence[Emptied]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from msgspec import Struct
 
 from strongroom.export_rows import ExportedBlob, ExportedDocument, ExportedVault, ExportedVersion
+from strongroom.store import locks
 from strongroom.store.queries.deletions import live, live_after, with_later
 from strongroom.store.statement import ALL, Sql, columns
 
@@ -31,6 +32,11 @@ class RetainedKeyring(Struct, frozen=True):
         return f"RetainedKeyring(version={self.version})"
 
 
+# On SQLite, where processes share a file, each has its own limit.
+_CLAIM = Sql(
+    sqlite="SELECT :user_id IS NOT NULL",
+    postgres=f"SELECT pg_try_advisory_xact_lock(hashtextextended(:user_id, {locks.EXPORTING}))",
+)
 _KDF = Sql("SELECT kdf FROM users WHERE id = :user_id")
 _KEYRINGS = Sql(f"""
     SELECT {columns(RetainedKeyring).replace("data", "keyring AS data")} FROM keyring_versions
@@ -56,6 +62,11 @@ _BLOBS = Sql(f"""
      WHERE user_id = :user_id AND uid = :vault_uid AND version > :beyond AND {live()}
      ORDER BY version LIMIT :limit
 """)
+
+
+async def claim(tx: Tx, user_id: str) -> bool:
+    """Whether no other snapshot has claimed this account; until the end of this one, none does."""
+    return bool(await tx.value(_CLAIM, user_id=user_id))
 
 
 async def kdf(tx: Tx, user_id: str) -> str | None:

@@ -20,6 +20,7 @@ from strongroom.errors import InternalError, Unavailable
 from strongroom.store import file_owners, migrations
 from strongroom.store.commit_metrics import CommitMetrics
 from strongroom.store.exceptions import CannotOpen
+from strongroom.store.queries import deletions
 from strongroom.store.sqlite import log_recovery
 from strongroom.store.sqlite.change_watch import FileNotifications
 from strongroom.store.sqlite.checkpointer import Checkpointer
@@ -37,7 +38,7 @@ from strongroom.store.sqlite.database_file import (
 from strongroom.store.sqlite.migrate import migrate as migrate_file
 from strongroom.store.sqlite.transaction import ReadTx, Tx, run_sync
 from strongroom.store.sqlite.write_queue import QueuedWrite, transient_refusal
-from strongroom.store.sqlite.writer import BEGIN, COMMIT, ROLLBACK, Writer
+from strongroom.store.sqlite.writer import BEGIN, COMMIT, OWED_SECONDS, ROLLBACK, Writer
 from strongroom.store.write_forms import form_of
 
 if TYPE_CHECKING:
@@ -48,6 +49,12 @@ if TYPE_CHECKING:
 STOP_SECONDS: Final = 0.25  # between the first sign of damage and the end: requests in hand get their response
 EXAMINE_SECONDS: Final = 5.0  # how long a start looks for damage
 READ_CACHE_KIB: Final = 16 * 1024  # of pages that short reads find in memory; taken as they are read
+WAIT_SECONDS: Final = 5.0  # that a snapshot which cannot be asked to end waits for the log to be truncated
+LOOK_SECONDS: Final = 0.05  # between two looks whether it was
+RETRY_AFTER: Final = 5  # seconds, for who waited in vain
+_LOG_FIRST: Final = (
+    "Deleted data is being removed from the server's disk, for which running exports must end first; try again shortly."
+)
 IDLE_READERS: Final = 8  # connections for snapshots that stay open when they are idle, with a cache worth keeping
 
 
@@ -218,6 +225,8 @@ class SqliteDatabase:
     async def snapshot(self, *, steady: bool = False, release: Callable[[], None] | None = None) -> AsyncIterator[Tx]:
         """A snapshot on a connection of its own, for a read that takes its time; always steady."""
         del steady
+        if release is None:
+            await self._until_truncated()
         while self._writer.truncating is not None:
             await asyncio.shield(self._writer.truncating)
         try:
@@ -245,6 +254,27 @@ class SqliteDatabase:
                 self._readers.append(connection)
             else:
                 connection.close(force=True)
+            if release is None:
+                self._writer.retry_truncation()
+
+    async def _until_truncated(self) -> None:
+        """Wait while truncation of the log is overdue, in this process or another; refused if that takes too long.
+
+        Snapshots that cannot be asked to end, one after the other, would keep the log for ever.
+        """
+        deadline = time.monotonic() + WAIT_SECONDS
+        while self.is_truncation_overdue:
+            if time.monotonic() >= deadline:
+                raise Unavailable(RETRY_AFTER, _LOG_FIRST)
+            await asyncio.sleep(LOOK_SECONDS)
+
+    @property
+    def is_truncation_overdue(self) -> bool:
+        """Whether the log was to be truncated for long, and is still read; of another process, after a deletion."""
+        since: int | None = run_sync(deletions.emptied_since(self._read_tx))
+        return self._writer.is_truncation_overdue or (
+            since is not None and self._clock() - since >= OWED_SECONDS * 1_000
+        )
 
     # Writing
 

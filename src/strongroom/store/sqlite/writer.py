@@ -35,6 +35,7 @@ QUICK_SECONDS: Final = 0.0005  # a commit that the loop may wait for: about as l
 QUICK_COMMITS: Final = 16  # so many in a row, before the next is trusted to be another
 RETRY_SECONDS: Final = 0.5  # after which truncation is tried again, where the log was still read; doubled each time
 MAX_RETRY_SECONDS: Final = 8.0
+OWED_SECONDS: Final = 15.0  # that truncation is owed, after which no snapshot begins that cannot be asked to end
 MAX_LOG_PAGES: Final = 4 * CHECKPOINT_PAGES  # beyond it, open snapshots are asked to end, so that the log is truncated
 
 BEGIN, COMMIT, ROLLBACK = "BEGIN IMMEDIATE", "COMMIT", "ROLLBACK"
@@ -82,6 +83,7 @@ class Writer:
         self._log_pages = 0  # after the last commit
         self._checkpoint_at = CHECKPOINT_PAGES
         self._retry: asyncio.TimerHandle | None = None
+        self._owed_since: float | None = None  # when truncation was first tried, and the log was still read
         self._retry_seconds = RETRY_SECONDS
         connection.set_wal_hook(self._count_log_pages)
 
@@ -89,6 +91,19 @@ class Writer:
     def waiting(self) -> int:
         """How many writes wait for their batch."""
         return len(self._queue)
+
+    @property
+    def is_truncation_overdue(self) -> bool:
+        """Whether the log was to be truncated for long, or is over its size, and is still read."""
+        if self._owed_since is None:
+            return False
+        return self._log_pages >= MAX_LOG_PAGES or time.monotonic() - self._owed_since >= OWED_SECONDS
+
+    def retry_truncation(self) -> None:
+        """Truncate the log now, if it is owed: a snapshot that could not be asked to end has ended."""
+        if self._retry is not None:
+            self._retry.cancel()
+            self._retry_truncate()
 
     def submit(self, write: QueuedWrite) -> asyncio.Future[Any]:
         """Queue a write; its result, once it is on disk."""
@@ -458,7 +473,9 @@ class Writer:
         if write.args[0] == apsw.SQLITE_CHECKPOINT_TRUNCATE:
             if write.result:
                 self._retry_seconds, self._checkpoint_at = RETRY_SECONDS, CHECKPOINT_PAGES
+                self._owed_since, self._log_pages = None, 0
             else:  # the log is still read, here or in another process
+                self._owed_since = self._owed_since or time.monotonic()
                 self._retry = write.loop.call_later(self._retry_seconds, self._retry_truncate)
                 self._retry_seconds = min(2 * self._retry_seconds, MAX_RETRY_SECONDS)
         self._complete(batch)
