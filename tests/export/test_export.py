@@ -167,7 +167,7 @@ async def test_an_account_exports_one_file_at_a_time(open_server: OpenServer, mo
         slow = SlowReader(server.app, ann.access)
         await slow.take(2)
         refused = await ann("GET", "/auth/export")
-        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "unavailable")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (429, "rate_limited")
         assert len((await ann("GET", f"/vaults/{vault['uid']}/documents")).json()["documents"]) == 8
         assert len(lines(await slow.rest())) == 8 + 3
 

@@ -17,7 +17,7 @@ from tests.kit.asynchronous import async_test
 from tests.kit.people.invitations import invite
 from tests.kit.people.one_time_codes import code, wrong_code
 from tests.kit.servers.database_files import raw_bytes
-from tests.kit.servers.internals import context_of, database_of
+from tests.kit.servers.internals import context_of, database_of, finish_deletions
 from tests.security.conftest import Nodes
 from tests.security.fixtures import PASSWORD, Account, Stage
 
@@ -243,6 +243,7 @@ async def test_a_deleted_account_leaves_no_row_and_no_byte(nodes: Nodes, where: 
         assert "://" in where or marks["dead"].encode() in raw_bytes(where)
         answer = await stage.send("DELETE", "/auth/me", ann.access, {"password": PASSWORD, "secondFactor": factor})
         assert (answer.status, answer.json()) == (200, {"success": True})
+        await finish_deletions(stage.app)
         after = await contents(where)
         traces = [ann.id, ann.email, ann.agent, body["name"], secret, *marks.values()]
         assert [(name, trace) for name, rows in after.items() for trace in traces if trace in rows] == []

@@ -65,4 +65,5 @@ class DeletionSteps:
             return False
         if emptied:
             await self._db.write(store.deletions.forget, emptied)
+            await self._db.truncate_log()  # the ids of what was deleted
         return True
