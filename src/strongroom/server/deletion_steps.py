@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from strongroom import store
 from strongroom.actions import deletions
 from strongroom.errors import Refusal
+from strongroom.server.timeouts import timeout
 
 if TYPE_CHECKING:
     from strongroom.server.monitoring.log import Log
@@ -44,7 +45,7 @@ class DeletionSteps:
             except Exception as error:  # noqa: BLE001 - one failure must not end the task
                 log.fault(error, "deletion")
             try:
-                async with asyncio.timeout(wait):
+                async with await timeout(wait):
                     await self._wanted.wait()
             except TimeoutError:
                 pass
