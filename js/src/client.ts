@@ -129,7 +129,7 @@ export class Client {
 
   /** Whether a recovery key opens the account. */
   get hasRecoveryKey(): boolean {
-    return this.#core.keyring().recovery !== null;
+    return this.#core.keyring().reveal().body.recovery !== null;
   }
 
   /**

@@ -7,6 +7,8 @@ export const rare = () => import("./rare.js");
 export const passwords = () => import("./passwords.js");
 /** Sessions that outlive a page or a program. */
 export const saved = () => import("./saved.js");
+/** The merge of two keyrings after a restore. */
+export const merging = () => import("./format/keyringMerge.js");
 /** The place of a replica in a browser. */
 export const indexedDb = () => import("./replica/indexedDb.js");
 /** What a replica needs after it was opened and shown: syncs, and what comes of them. */

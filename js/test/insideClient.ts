@@ -1,6 +1,7 @@
 // What tests do inside a client, which no program can.
 import { type Client, coreOf } from "../src/client.js";
 import type { Core } from "../src/operations/core.js";
+import * as deviceMemory from "../src/operations/deviceMemory.js";
 
 /** Perform a test's own operation on what is inside a client. */
 export async function perform(core: Core, name: string, values: unknown[]): Promise<unknown> {
@@ -28,7 +29,7 @@ async function twin(from: Core, to: Core): Promise<void> {
   to.descriptor = from.descriptor;
   to.session.useTokens(...(await from.session.tokens()));
   const vaults = new Set(from.keyring().vaults.map(({ uid }) => uid));
-  to.device.remember(from.email ?? "", from.device.memory(from.email ?? "", vaults));
+  deviceMemory.remember(to.device, from.email ?? "", deviceMemory.memoryOf(from.device, from.email ?? "", vaults));
   for (const uid of vaults) {
     const blob = from.device.blob(uid);
     if (blob) to.device.recordBlob(blob);
@@ -37,6 +38,6 @@ async function twin(from: Core, to: Core): Promise<void> {
 
 /** Have seen other figures of the account than there were. */
 function remember({ device, email = "" }: Core, figures: Record<string, number>): void {
-  const { account, ...others } = device.memory(email, new Set());
-  device.remember(email, { ...others, account: { ...account, ...figures } });
+  const { account, ...others } = deviceMemory.memoryOf(device, email, new Set());
+  deviceMemory.remember(device, email, { ...others, account: { ...account, ...figures } });
 }

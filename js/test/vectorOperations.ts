@@ -23,6 +23,7 @@ import {
 import { Keyring } from "../src/format/keyring.js";
 import type { Body } from "../src/format/keyringBody.js";
 import { withoutVault } from "../src/format/keyringDirectory.js";
+import { mergeKeyrings } from "../src/format/keyringMerge.js";
 import * as keyringSlots from "../src/format/keyringSlots.js";
 import {
   collectionKey,
@@ -260,6 +261,14 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
     return { auth: hex(opened.reveal()) };
   },
   "keyring-key": async (given) => ({ keyring: hex(await derive(await key(given.accountKey), "keyring")) }),
+  "merge-keyrings": async (given) => {
+    const secret = new Secret(unhex(given.accountKey));
+    const [one, other] = (await Promise.all(
+      (given.keyrings as string[]).map((sealed) => Keyring.reopen(sealed, secret)),
+    )) as [Keyring, Keyring];
+    const made = mergeKeyrings(one, other);
+    return { version: made.version, previous: hex(made.previous), body: made.reveal().body };
+  },
   "storage-keys": async (given) => {
     const root = await key(given.seed);
     const keys = ["vault", "renamed", "contents", "email"].map(async (name) => [

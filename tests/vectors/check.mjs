@@ -358,9 +358,9 @@ const checkUid = (uid) => require(typeof uid === "string" && orElse(tampered, ()
 const MOST_PAST = 100;
 const checkBody = (body, { account, version, generation, previous }) => {
   require(isObject(body) && Array.isArray(body.must) && body.must.every((name) => typeof name === "string"));
-  const known = ["account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "must"];
+  const known = ["account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "merged", "must"];
   require(body.must.every((name) => [...known, "floor"].includes(name)), () => refuse("unsupported"));
-  require(same(base64(body.account), account) && lists(body, "slots", "identity", "storage", "vaults", "gone"));
+  require(same(base64(body.account), account) && lists(body, "slots", "identity", "storage", "vaults", "gone", "merged"));
   for (const { slot, type, id, public: to, associated } of body.slots) {
     require(Number.isInteger(slot) && slot >= 0 && slot <= 7 && typeof type === "string" && type !== "");
     ofLength(base64(id), 16);
@@ -406,6 +406,12 @@ const checkBody = (body, { account, version, generation, previous }) => {
   require(Array.isArray(body.past) && body.past.length === Math.min(version - 1, MOST_PAST));
   const past = body.past.map((one) => ofLength(base64(one), 16));
   require(past.length === 0 || hex(past.at(-1)) === hex(previous.slice(0, 16)));
+  for (const { version: at, digest } of body.merged) {
+    require(isVersion(at) && at < version && at >= version - past.length && body.must.includes("merged"));
+    require(hex(ofLength(base64(digest), 16)) !== hex(past[past.length - (version - at)]));
+  }
+  require(new Set(body.merged.map(({ version: at, digest }) => `${at} ${digest}`)).size === body.merged.length);
+  require(body.merged.length <= MOST_PAST);
   require(!body.gone.some(({ uid }) => body.vaults.some((vault) => vault.uid === uid)));
 };
 const reopen = async (keyring, key) => {
@@ -471,13 +477,81 @@ const withSlot = async (body, type, secret, associated, random) => {
   const made = { slot, type, id, public: to, associated: spelled_ };
   return { ...body, slots: [...others, made].sort((a, b) => a.slot - b.slot) };
 };
+const alike = (one, other) => spelled(one) === spelled(other);
+const joined = (one, other) => {
+  for (const name of Object.keys(one)) require(!Object.hasOwn(other, name) || alike(one[name], other[name]));
+  return { ...other, ...one };
+};
+const freeName = (name, isTaken) => {
+  let free = name;
+  for (let count = 2; isTaken(free); count += 1) {
+    const end = ` (${count})`;
+    let raw = utf8.encode(name).slice(0, 127 - end.length);
+    while (raw.length && orElse(() => null, () => strict.decode(raw)) === null) raw = raw.slice(0, -1);
+    free = strict.decode(raw) + end;
+  }
+  return free;
+};
+const mergeKeyrings = async ({ accountKey, keyrings }) => {
+  const rings = await Promise.all(keyrings.map((text) => reopen(text, unhex(accountKey))));
+  const [first, second] = rings.sort((a, b) => b.version - a.version || (a.digest < b.digest ? -1 : 1));
+  const [slots, others] = keyrings.map((text) => hex(parts(text).head.slice(62)));
+  const [a, b] = [first.body, second.body];
+  require(first.generation === second.generation && slots === others);
+  for (const name of ["account", "slots", "recovery", "identity", "storage"]) require(alike(a[name], b[name]));
+  const gone = new Map(b.gone.map((one) => [one.uid, one]));
+  for (const one of a.gone) {
+    const before = gone.get(one.uid) ?? one;
+    const version = Math.max(one.version, before.version);
+    gone.set(one.uid, joined({ ...one, version }, { ...before, version }));
+  }
+  const latest = [...gone.values()].sort((x, y) => x.version - y.version || order(x.uid, y.uid)).slice(-1000);
+  const vaults = new Map(b.vaults.map((one) => [one.uid, one]));
+  for (const one of a.vaults) {
+    const other = vaults.get(one.uid);
+    if (other === undefined) { vaults.set(one.uid, one); continue; }
+    const keys = new Map(other.keys.map((key) => [key.generation, key]));
+    for (const key of one.keys) keys.set(key.generation, joined(key, keys.get(key.generation) ?? key));
+    const decided = {
+      name: order(one.name, other.name) > 0 ? one.name : other.name, made: one.made || other.made,
+      floor: Math.max(one.floor, other.floor), keys: [...keys.values()].sort((x, y) => x.generation - y.generation),
+    };
+    vaults.set(one.uid, joined({ ...one, ...decided }, { ...other, ...decided }));
+  }
+  const left = [...vaults.values()].filter(({ uid }) => !latest.some((one) => one.uid === uid));
+  left.sort((x, y) => order(x.uid, y.uid));
+  const wanted = new Set(left.map(({ name }) => name));
+  const taken = new Set();
+  const named = left.map((vault) => {
+    const name = taken.has(vault.name) ? freeName(vault.name, (one) => taken.has(one) || wanted.has(one)) : vault.name;
+    taken.add(name);
+    return { ...vault, name };
+  });
+  const version = first.version + 1;
+  const shortly = (ring) => toBase64(unhex(ring.digest).slice(0, 16));
+  const past = [...a.past, shortly(first)].slice(-MOST_PAST);
+  const line = [...b.past.map((digest, at) => ({ version: second.version - b.past.length + at, digest })),
+    { version: second.version, digest: shortly(second) }, ...b.merged, ...a.merged];
+  const found = new Map();
+  for (const one of line) {
+    const place = `${one.version} ${one.digest}`;
+    found.set(place, joined(one, found.get(place) ?? one));
+  }
+  const merged = [...found.values()]
+    .filter((one) => one.version >= version - MOST_PAST && past[past.length - (version - one.version)] !== one.digest)
+    .sort((x, y) => x.version - y.version || order(x.digest, y.digest)).slice(-MOST_PAST);
+  const must = [...new Set([...a.must, ...b.must, "merged"])].sort(order);
+  const decided = { vaults: named, gone: latest.sort((x, y) => order(x.uid, y.uid)), past, merged, must };
+  return { version, previous: first.digest, body: joined({ ...a, ...decided }, { ...b, ...decided }) };
+};
 const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => {
   const random = tape(draws);
   const ring = await reopen(keyring, unhex(accountKey));
   const account = unhex(ring.account);
   const next = { ...ring, version: ring.version + 1, previous: ring.digest, slots: hex(parts(keyring).head.slice(62)) };
   const past = [...ring.body.past, toBase64(unhex(ring.digest).slice(0, 16))].slice(-MOST_PAST);
-  let body = { ...ring.body, past };
+  const merged = ring.body.merged.filter((one) => one.version >= next.version - MOST_PAST);
+  let body = { ...ring.body, past, merged };
   const uid = change.uid === undefined ? undefined : uidOf(change.uid);
   const entry = (edit) => ({ ...body, vaults: body.vaults.map((vault) => (vault.uid === uid ? edit(vault) : vault)) });
   const setPassword = () =>
@@ -829,6 +903,7 @@ const OPERATIONS = {
   },
   "seal-keyring": (given) => sealKeyring(given, tape(given.random)),
   "change-keyring": changeKeyring,
+  "merge-keyrings": mergeKeyrings,
   "open-keyring": ({ wrap, descriptor, keyring }) => {
     const told = readDescriptor(descriptor);
     return byWay(keyring, unhex(wrap), (account) => passwordSlot(account, told));

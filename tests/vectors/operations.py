@@ -14,6 +14,7 @@ from strongroom.client.format import (
     encoding,
     keyring,
     keyring_body,
+    keyring_merge,
     names,
     padding,
     parents,
@@ -295,6 +296,14 @@ def _password(given: Given) -> tuple[PasswordKeys, Descriptor]:
     return PasswordKeys(auth=b"", wrap=hexed(given["wrap"])), Descriptor.read(given["descriptor"])
 
 
+def _merge_keyrings(given: Given) -> Given:
+    key = hexed(given["accountKey"])
+    one, other = (keyring.reopen(text, key) for text in given["keyrings"])
+    assert keyring_merge.merge(one, other) == keyring_merge.merge(other, one)
+    made = keyring_merge.merge(one, other)
+    return {"version": made.version, "previous": made.previous.hex(), "body": keyring_body.to_json(made)}
+
+
 def _open_keyring(given: Given) -> Given:
     return _ring(keyring.open_with_password(given["keyring"], *_password(given)))
 
@@ -543,6 +552,7 @@ OPERATIONS: dict[str, Callable[[Given], Given]] = {
     "collection-keys": _collection,
     "seal-keyring": _seal_keyring,
     "change-keyring": _change_keyring,
+    "merge-keyrings": _merge_keyrings,
     "open-keyring": _open_keyring,
     "recover-keyring": _recover_keyring,
     "reopen-keyring": _reopen_keyring,

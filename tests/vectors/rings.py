@@ -9,7 +9,17 @@ from typing import Any
 
 import msgspec
 
-from strongroom.client.format import box, derive, encoding, keyring, keyring_body, padding, primitives, public_box
+from strongroom.client.format import (
+    box,
+    derive,
+    encoding,
+    keyring,
+    keyring_body,
+    keyring_merge,
+    padding,
+    primitives,
+    public_box,
+)
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.keyring import Keyring
 from strongroom.client.format.keys import keyring_key
@@ -129,6 +139,7 @@ def keyrings() -> Book:
     _without_recovery(book, scene)
     _damage(book, scene)
     _joins(book, scene)
+    _merges(book, scene)
     _strangers(book, scene)
     _insider(book, scene)
     _slots(book, scene)
@@ -210,6 +221,129 @@ def _unknown(book: Book, scene: Scene) -> None:
     odd = _ring(ring, {"must": ["another"], "vaults": {"here": "they are an object"}})
     refused = {"accountKey": ring.key.hex(), "keyring": odd}
     book.bad("what must be understood is looked at first", "reopen-keyring", refused, "unsupported")
+
+
+def _merges(book: Book, scene: Scene) -> None:
+    """Two keyrings that were made without knowing of each other, after a restore."""
+    ring, random = scene.newest, Stream("merges")
+    given = {"accountKey": ring.key.hex()}
+    taken = ring.vaults[0].uid
+    new = ["0192f0c1-2b3c-7d4e-8f90-a1b2c3d40001", "0192f0c1-2b3c-7d4e-8f90-a1b2c3d40002"]
+
+    def after(*changes: Callable[[Keyring], Keyring]) -> Keyring:
+        made = ring
+        for change in changes:
+            made = keyring.seal(change(made), random)[1]
+        return made
+
+    def add(uid: str, name: str) -> Callable[[Keyring], Keyring]:
+        return lambda one: one.with_vault(uid, name, sealed=True, random=random)
+
+    def text(made: Keyring) -> str:
+        sealed, again = keyring.seal(msgspec.structs.replace(made, digest=b""), random)
+        return sealed if again.version == made.version else ""
+
+    changes: dict[str, tuple[list[Callable[[Keyring], Keyring]], list[Callable[[Keyring], Keyring]]]] = {
+        "a vault each": ([add(new[0], "one")], [add(new[1], "two")]),
+        "a vault each of one name": ([add(new[0], "same")], [add(new[1], "same")]),
+        "one went on for longer": (
+            [add(new[0], "one"), lambda one: one.with_entry(new[0], made=True)],
+            [add(new[1], "b")],
+        ),
+        "a deletion and a rename": (
+            [lambda one: one.without_vault(taken)],
+            [lambda one: one.with_entry(taken, name="renamed")],
+        ),
+        "two names of one vault": (
+            [lambda one: one.with_entry(taken, name="Zebra")],
+            [lambda one: one.with_entry(taken, name="zebra \U0001f993")],
+        ),
+        "a rotated vault and another one": (
+            [lambda one: one.with_rotated_vault(taken, random)],
+            [add(new[1], "two")],
+        ),
+        "a floor that rose and another name": (
+            [lambda one: one.with_rotated_vault(taken, random), lambda one: _raised(one, taken)],
+            [lambda one: one.with_entry(taken, name="Zebra")],
+        ),
+    }
+    for name, (mine, theirs) in changes.items():
+        one, other = text(after(*mine)), text(after(*theirs))
+        made = book.good(f"{name}, merged", "merge-keyrings", given | {"keyrings": [one, other]})
+        assert book.good(f"{name}, the other way round", "merge-keyrings", given | {"keyrings": [other, one]}) == made
+        assert made["body"]["merged"]
+        assert "merged" in made["body"]["must"]
+    merged, _ = _sealed_merge(after(add(new[0], "one")), after(add(new[1], "two")), random)
+    again = book.good("a merged keyring opens", "reopen-keyring", given | {"keyring": merged})
+    kept = {"keyring": merged, "change": {"do": "made", "uid": MAIL_VAULT}}
+    book.write("a change of a merged keyring keeps what it names", "change-keyring", given | kept)
+    third = text(after(add(new[1].replace("40002", "40003"), "third")))
+    book.good("a third branch", "merge-keyrings", given | {"keyrings": [merged, third]})
+    turned = [text(after(lambda one: one.with_rotated_vault(taken, random))) for _ in range(2)]
+    book.bad("two keys of one generation", "merge-keyrings", given | {"keyrings": turned})
+    before = scene.texts[-4]
+    assert keyring.slots_of(before) != keyring.slots_of(scene.texts[-1])
+    book.bad("other slots", "merge-keyrings", given | {"keyrings": [before, scene.texts[-1]]})
+    branches = [
+        keyring.seal(change(keyring.reopen(merged, ring.key)), random)[1]
+        for change in (add(f"{new[0]}4", "four"), add(f"{new[0]}5", "five"))
+    ]
+    _unknown_merges(book, *branches)
+    odd = {
+        "that is named twice": [*again["body"]["merged"], again["body"]["merged"][0]],
+        "of its own version": [{"version": again["version"], "digest": encoding.to_base64(bytes(16))}],
+        "with a short digest": [{"version": 2, "digest": encoding.to_base64(bytes(15))}],
+        "without a digest": [{"version": 2}],
+        "of version 0": [{"version": 0, "digest": encoding.to_base64(bytes(16))}],
+        "that is in its past": [{"version": again["version"] - 1, "digest": again["body"]["past"][-1]}],
+        "that is a text": ["no"],
+    }
+    opened = keyring.reopen(merged, ring.key)
+    for name, value in odd.items():
+        body = {**again["body"], "merged": value}
+        book.bad(f"a merged keyring {name}", "reopen-keyring", given | {"keyring": _ring(opened, body)})
+    body = {**again["body"], "must": []}
+    book.bad("merged keyrings that need not be understood", "reopen-keyring", given | {"keyring": _ring(opened, body)})
+
+
+def _raised(ring: Keyring, uid: str) -> Keyring:
+    """The keyring with the floor of a vault at its newest generation."""
+    entry = ring.entry(uid)
+    assert entry is not None
+    raised = ring.with_floors({uid: entry.keys[-1][0]})
+    assert raised is not None
+    return raised
+
+
+def _unknown_merges(book: Book, *branches: Keyring) -> None:
+    """Members that a reader does not know, in two keyrings that are merged."""
+    bodies = [json.loads(json.dumps(keyring_body.to_json(one))) for one in branches]
+    given = {"accountKey": branches[0].key.hex()}
+
+    def merging(mine: Given, theirs: Given) -> Given:
+        return given | {"keyrings": [_ring(branches[0], mine), _ring(branches[1], theirs)]}
+
+    def places(body: Any) -> list[Any]:
+        vault = next(one for one in body["vaults"] if one["uid"] == MAIL_VAULT)
+        found = [body, vault, vault["keys"][0], body["gone"][0], *body["merged"][:1]]
+        return [*found, body["slots"][0], body["identity"][0], body["storage"][0]]
+
+    shared, fixed = len(places(bodies[0])) - 3, len(places(bodies[0]))
+    for at in range(shared):
+        mine, theirs = (json.loads(json.dumps(body)) for body in bodies)
+        places(mine)[at].update({"x": [1, {"a": True}], "both": {"a": 1, "b": [None, 2.5]}})
+        places(theirs)[at].update({"y": "\u2028", "both": {"b": [None, 2.5], "a": 1}})
+        made = book.good("members that a reader does not know, merged", "merge-keyrings", merging(mine, theirs))
+        assert {"x", "y", "both"} <= set(places(made["body"])[at])
+    for at in range(fixed):
+        for one, other in ((True, 1), (1, 2), ([], {}), ({"__proto__": {}}, {}), ("", None))[: 1 if at else None]:
+            mine, theirs = (json.loads(json.dumps(body)) for body in bodies)
+            places(mine)[at]["x"], places(theirs)[at]["x"] = one, other
+            book.bad("members that a reader does not know, and that differ", "merge-keyrings", merging(mine, theirs))
+
+
+def _sealed_merge(one: Keyring, other: Keyring, random: Any) -> tuple[str, Keyring]:
+    return keyring.seal(keyring_merge.merge(one, other), random)
 
 
 def _without_recovery(book: Book, scene: Scene) -> None:

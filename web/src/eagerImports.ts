@@ -9,5 +9,6 @@ import * as sessions from "../../js/src/saved.js";
 export const rare: typeof lazy.rare = () => import("../../js/src/rare.js");
 export const passwords: typeof lazy.passwords = async () => accountPasswords;
 export const saved: typeof lazy.saved = async () => sessions;
+export const merging: typeof lazy.merging = () => import("../../js/src/format/keyringMerge.js");
 export const indexedDb: typeof lazy.indexedDb = async () => database;
 export const engine: typeof lazy.engine = async () => replicaEngine;

@@ -1,7 +1,7 @@
 // What an account stores in one request: at registration, at a change of password, for recovery.
 import { newDescriptor, newPassword, type PasswordKeys, passwordKeys, spelledAuth } from "./derive.js";
 import type { Descriptor } from "./descriptor.js";
-import { AGAIN, checkedText, equal, must, type Random } from "./encoding.js";
+import { AGAIN, checkedText, equal, fromBase64, must, type Random } from "./encoding.js";
 import type { Keyring } from "./keyring.js";
 import * as keyringSlots from "./keyringSlots.js";
 import type { PasskeyId } from "./passkey.js";
@@ -128,7 +128,8 @@ async function setPassword(
 ): Promise<Prepared> {
   let descriptor = await newDescriptor(random, old);
   const keys = await passwordKeys(email, checkedText(password, "password"), descriptor);
-  if (ring.recovery) descriptor = await sealAuth(ring.recovery, email, descriptor, keys, random);
+  const { recovery } = ring.reveal().body;
+  if (recovery !== null) descriptor = await sealAuth(fromBase64(recovery), email, descriptor, keys, random);
   return prepared(await keyringSlots.withPassword(ring, keys, descriptor, random), keys, descriptor, random);
 }
 

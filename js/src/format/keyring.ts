@@ -95,6 +95,9 @@ export const byUid = (one: { uid: string }, other: { uid: string }): number => c
 export const passwordSlot = (account: Bytes, descriptor: Descriptor): Bytes =>
   items("slot-password", account, ...bound(descriptor));
 
+/** The beginning of a keyring's SHA-256, as `past` and `merged` have it. */
+export const shortOf = (digest: Uint8Array): string => toBase64(digest.subarray(0, PARENT));
+
 /** An opened keyring. A change of it gives the next version; `seal` gives what the server is to store. */
 export class Keyring implements State {
   readonly account: Bytes;
@@ -156,10 +159,13 @@ export class Keyring implements State {
 
   /** Whether this keyring was made knowing of an earlier one, by its version and SHA-256; null: too long ago. */
   followsOn(version: number, digest: Uint8Array): boolean | null {
-    const { past } = this.#body;
-    const before = this.version - version;
+    const { past, merged } = this.#body;
+    const [before, wanted] = [this.version - version, shortOf(digest)];
     if (before > past.length) return null;
-    return before > 0 && equal(fromBase64(past.at(-before)), digest.subarray(0, PARENT));
+    return (
+      (before > 0 && past.at(-before) === wanted) ||
+      merged.some((one) => one.version === version && one.digest === wanted)
+    );
   }
 
   /** The keys of a vault, of all generations: for a token, or for what follows from them. */
@@ -217,12 +223,6 @@ export class Keyring implements State {
 
   // The slots, which `keyringSlots.ts` changes
 
-  /** The public key of the recovery key's auth secret; null where there is no recovery key. */
-  get recovery(): Bytes | null {
-    const { recovery } = this.#body;
-    return recovery === null ? null : fromBase64(recovery);
-  }
-
   /** Whether the password's slot was sealed for this descriptor. */
   takes(descriptor: Descriptor): boolean {
     const associated = toBase64(passwordSlot(this.account, descriptor));
@@ -236,11 +236,12 @@ export class Keyring implements State {
     if (this.digest.length) {
       version += 1;
       previous = this.digest;
-      past = [...past, toBase64(this.digest.subarray(0, PARENT))].slice(-MOST_PAST);
+      past = [...past, shortOf(this.digest)].slice(-MOST_PAST);
     }
+    const merged = this.#body.merged.filter((one) => one.version >= version - MOST_PAST);
     const { account, generation, slots } = this;
     const head = { account, generation, slots, version, previous, digest: NONE, ...state };
-    return new Keyring(head, key, { ...this.#body, ...body, past });
+    return new Keyring(head, key, { ...this.#body, merged, ...body, past });
   }
 
   // Sealing and opening
@@ -289,11 +290,6 @@ export class Keyring implements State {
   /** The keyring of this account in a newer text, by the same account key. */
   reopened(sealed: string): Promise<Keyring> {
     return Keyring.reopen(sealed, this.#key);
-  }
-
-  /** Whether the account key is one that cannot be extracted: then the ways in change only after the password. */
-  get isHeld(): boolean {
-    return this.#key.isHeld;
   }
 
   /** The body as JSON has it, with all secrets: for a comparison, never to be kept. */

@@ -71,6 +71,12 @@ export interface Gone {
   readonly version: number;
 }
 
+/** A keyring of another branch that a merge has joined, by its version and the beginning of its SHA-256. */
+export interface MergedKeyring {
+  readonly version: number;
+  readonly digest: string;
+}
+
 /** What is sealed in the body of a keyring: secrets are in it. */
 export interface Body {
   readonly account: string;
@@ -81,6 +87,8 @@ export interface Body {
   readonly vaults: readonly Vault[];
   readonly gone: readonly Gone[];
   readonly past: readonly string[];
+  /** Keyrings of other branches that this one was made knowing of. */
+  readonly merged: readonly MergedKeyring[];
   readonly must: readonly string[];
 }
 
@@ -144,6 +152,7 @@ const MEMBERS: { readonly [M in keyof Body]: Check<Body[M]> } = {
   ),
   gone: isList(isRecord<Gone>({ uid: isUid, version: isVersion })),
   past: isList(isBase64(PARENT)),
+  merged: isList(isRecord<MergedKeyring>({ version: isVersion, digest: isBase64(PARENT) })),
   must: isList(isText),
 };
 const isBody = isRecord<Body>(MEMBERS);
@@ -184,7 +193,8 @@ const generationsOf = (list: readonly { readonly generation: number }[]): number
   list.map(({ generation }) => generation);
 
 /** Whether the parts of a body fit each other and the keyring's head. */
-function isConsistent({ account, slots, recovery, identity, storage, vaults, gone, past }: Body, head: Head): boolean {
+function isConsistent(body: Body, head: Head): boolean {
+  const { account, slots, recovery, identity, storage, vaults, gone, past, merged } = body;
   const uids = vaults.map(({ uid }) => uid);
   const count = (type: string): number => slots.filter((slot) => slot.type === type).length;
   return (
@@ -209,6 +219,15 @@ function isConsistent({ account, slots, recovery, identity, storage, vaults, gon
     equal(fromBase64(account), head.account) &&
     identity.at(-1)?.generation === head.generation &&
     past.length === Math.min(head.version - 1, MOST_PAST) &&
+    merged.length <= MOST_PAST &&
+    areDifferent(merged.map(({ version, digest }) => version + digest)) &&
+    merged.every(
+      ({ version, digest }) =>
+        version < head.version &&
+        version >= head.version - past.length &&
+        past.at(version - head.version) !== digest &&
+        body.must.includes("merged"),
+    ) &&
     (past.length === 0 || equal(fromBase64(past.at(-1)), head.previous.subarray(0, PARENT)))
   );
 }

@@ -6,7 +6,7 @@ import { type Gone, MOST_GONE } from "./keyringBody.js";
 /** The vaults that were deleted last, as many as a keyring names, in ascending order of uid. */
 export const latestGone = (gone: readonly Gone[]): Gone[] =>
   [...gone]
-    .sort((one, other) => one.version - other.version)
+    .sort((one, other) => one.version - other.version || byUid(one, other))
     .slice(-MOST_GONE)
     .sort(byUid);
 

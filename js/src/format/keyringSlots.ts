@@ -42,6 +42,7 @@ export function firstKeyring(password: PasswordKeys, descriptor: Descriptor, ran
     vaults: [],
     gone: [],
     past: [],
+    merged: [],
     must: [],
   });
   return withPassword(ring, password, descriptor, random);

@@ -85,7 +85,7 @@ export function setPassword(
 
 /** The keyring with the bytes of its account key: one of a session that was resumed is opened with the password. */
 const revealed = async (core: Core, ring: Keyring, keys?: PasswordKeys): Promise<Keyring> =>
-  ring.isHeld && keys ? credentials.openWithPassword(core, keys) : ring;
+  ring.reveal().key.isHeld && keys ? credentials.openWithPassword(core, keys) : ring;
 
 /** The keys of the password, if it opens the keyring of this device. */
 async function ownPassword(core: Core, password: string): Promise<{ email: string; keys: PasswordKeys }> {

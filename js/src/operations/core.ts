@@ -31,6 +31,8 @@ export class Core {
   descriptor: Descriptor | undefined;
   /** The keyring as the server has it. */
   sealed: string | undefined;
+  /** Whether the server has shown another keyring than this one that does not follow on it. */
+  isForked = false;
   /** The token that is used instead of a session, and the keys in it. */
   token: { readonly token: Token; readonly keys: VaultKeys | CollectionKeys } | undefined;
   /** Versions of keyrings that were taken over from too long after the last one seen. */
@@ -74,6 +76,7 @@ export class Core {
     this.onLock = [];
     this.onKeyring = [];
     for (const close of closing) close();
+    this.isForked = false;
     this.email = this.ring = this.descriptor = this.sealed = this.token = undefined;
   }
 }

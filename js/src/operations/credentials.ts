@@ -1,17 +1,35 @@
 // The ways into an account: its keyring is opened, and stored with other slots. What is in it does not change by that.
-import { CredentialsRolledBack, InvalidCredentials, InvalidSecondFactor, RolledBack, Tampered } from "../errors.js";
+import {
+  Conflict,
+  CredentialsRolledBack,
+  InvalidCredentials,
+  InvalidSecondFactor,
+  RolledBack,
+  Tampered,
+} from "../errors.js";
 import { type Prepared, renew, rotate as rotateKeys } from "../format/account.js";
 import { type PasswordKeys, passwordKeys, spelledAuth } from "../format/derive.js";
 import { type Descriptor, spellDescriptor } from "../format/descriptor.js";
 import { equal } from "../format/encoding.js";
-import { digestOf, type Keyring, readHead } from "../format/keyring.js";
+import { digestOf, type Keyring, readHead, shortOf } from "../format/keyring.js";
 import * as keyringSlots from "../format/keyringSlots.js";
+import { merging } from "../lazyImports.js";
 import type { StoredKeyring } from "../net/decoders.js";
 import { changePassword } from "../net/requests/accounts.js";
 import * as requests from "../net/requests/keyrings.js";
 import type { Core } from "./core.js";
 import { type FactorSource, prove } from "./factors.js";
-import { getDescriptor, locked, reload, reloadNow, requireStored, unlocked, use } from "./keyrings.js";
+import {
+  getDescriptor,
+  locked,
+  MOST_TRIES,
+  NO_NEWER,
+  reload,
+  reloadNow,
+  requireStored,
+  unlocked,
+  use,
+} from "./keyrings.js";
 
 const WENT_ON =
   "After a restore from a backup the account went on without what this device has seen of it. Nothing was written. " +
@@ -122,24 +140,65 @@ export const changeSlots = (core: Core, keys: PasswordKeys, prepare: Prepare, so
 /**
  * Give a server that was restored from a backup the keyring again that this device has: the identical text.
  *
- * Where the server's password or recovery key is one of before, nothing is written.
+ * Where another device went on after the restore, both keyrings are merged. Where the server's password or recovery key
+ * is one of before, nothing is written.
  */
-export const restore = (core: Core): Promise<void> =>
-  locked(core, async () => {
-    const { email, ring, sealed, descriptor } = unlocked(core);
-    const stored = await core.session.send(requests.get());
-    if (stored.version >= ring.version) return reloadNow(core, stored);
-    const theirs = await getDescriptor(core, email, false);
-    const [mine, head] = [readHead(sealed), readHead(stored.keyring)];
-    const same =
-      equal(head.account, ring.account) &&
-      equal(head.slots, mine.slots) &&
-      head.generation === mine.generation &&
-      isSame(theirs, descriptor);
-    if (!same) throw new CredentialsRolledBack();
-    await requirePast(core, stored);
-    requireStored(await core.session.send(requests.put(sealed, stored.version, ring.version)), sealed, ring.version);
-  });
+export async function restore(core: Core): Promise<void> {
+  for (let tries = 0; tries < MOST_TRIES; tries += 1) {
+    try {
+      return await locked(core, () => restoreNow(core));
+    } catch (refusal) {
+      if (!(refusal instanceof Conflict)) throw refusal; // another device was quicker
+    }
+  }
+  throw new Tampered(NO_NEWER);
+}
+
+async function restoreNow(core: Core): Promise<void> {
+  const { email, ring, sealed, descriptor } = unlocked(core);
+  const stored = await core.session.send(requests.get());
+  const theirs = await getDescriptor(core, email, false);
+  const [mine, head] = [readHead(sealed), readHead(stored.keyring)];
+  const same =
+    equal(head.account, ring.account) &&
+    equal(head.slots, mine.slots) &&
+    head.generation === mine.generation &&
+    isSame(theirs, descriptor);
+  const other = same ? await ring.reopened(stored.keyring) : undefined;
+  const isForked = other !== undefined && areForked(ring, other);
+  if (!isForked && stored.version >= ring.version) {
+    await reloadNow(core, stored);
+    core.isForked = false;
+    return;
+  }
+  if (!other) throw new CredentialsRolledBack();
+  if (isForked) return merge(core, other);
+  await requirePast(core, stored);
+  requireStored(await core.session.send(requests.put(sealed, stored.version, ring.version)), sealed, ring.version);
+}
+
+/** Whether two keyrings of one account were made without knowing of each other. */
+function areForked(one: Keyring, other: Keyring): boolean {
+  const [older, newer] = one.version <= other.version ? [one, other] : [other, one];
+  if (older.version === newer.version) return shortOf(older.digest) !== shortOf(newer.digest);
+  return newer.followsOn(older.version, older.digest) === false;
+}
+
+/** Store a keyring that follows on both: of two that were made without knowing of each other after a restore. */
+async function merge(core: Core, theirs: Keyring): Promise<void> {
+  const { email, ring, descriptor } = unlocked(core);
+  const { mergeKeyrings } = await merging();
+  let merged: Keyring;
+  try {
+    merged = mergeKeyrings(ring, theirs);
+  } catch (refusal) {
+    throw refusal instanceof Tampered ? new RolledBack(WENT_ON) : refusal;
+  }
+  const { sealed, ring: made } = await merged.seal();
+  requireStored(await core.session.send(requests.put(sealed, theirs.version, made.version)), sealed, made.version);
+  core.isForked = false;
+  await use(core, email, made, sealed, descriptor);
+}
 
 const isSame = (one: Descriptor, other: Descriptor): boolean =>
   JSON.stringify(spellDescriptor(one)) === JSON.stringify(spellDescriptor(other));

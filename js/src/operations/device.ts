@@ -2,7 +2,7 @@
 //
 // Requests overlap. A response must not be older than what was seen before its request was sent; what was seen after
 // that may honestly be newer. So each request takes a mark before it is sent.
-import { Locked, RolledBack, Tampered } from "../errors.js";
+import { RolledBack, Tampered } from "../errors.js";
 import type { Descriptor } from "../format/descriptor.js";
 import type { Keyring } from "../format/keyring.js";
 import type { Link } from "../format/parents.js";
@@ -40,93 +40,55 @@ export interface Memory {
   readonly rows: readonly (readonly [string, readonly (readonly [string, KnownDocument])[]])[];
 }
 
-/** The newest of everything that either has seen. */
-export function merged(one: Memory, other: Memory): Memory {
-  const vaults = new Map(one.vaults);
-  for (const [uid, known] of other.vaults) {
-    const mine = vaults.get(uid);
-    if (!mine || known.version > mine.version || (known.version === mine.version && known.clock >= mine.clock)) {
-      vaults.set(uid, known);
-    }
-  }
-  const rows = new Map(one.rows.map(([vault, known]) => [vault, new Map(known)]));
-  for (const [vault, known] of other.rows) {
-    const mine = rows.get(vault) ?? new Map<string, KnownDocument>();
-    for (const [uid, row] of known) if (row.version >= (mine.get(uid)?.version ?? 0)) mine.set(uid, row);
-    rows.set(vault, mine);
-  }
-  const account = other.account.version > one.account.version ? other.account : one.account;
-  return { account, vaults: [...vaults], rows: [...rows].map(([vault, known]) => [vault, [...known]]) };
-}
-
 /** What one device has seen, held in memory. It holds no secret. */
 export class Device {
-  readonly #accounts = new Map<string, SeenAccount>();
-  readonly #vaults = new Map<string, KnownVault>();
-  readonly #rows = new Map<string, Map<string, KnownDocument>>();
+  readonly accounts = new Map<string, SeenAccount>();
+  /** What deviceMemory.ts reads and changes too. */
+  readonly vaults = new Map<string, KnownVault>();
+  readonly allRows = new Map<string, Map<string, KnownDocument>>();
+  order = 0;
   readonly #blobs = new Map<string, VaultRow>();
-  #order = 0;
 
   /** The logical time now; taken before a request is sent. */
   mark(): number {
-    return this.#order;
+    return this.order;
   }
 
   /** What was last seen of an account. */
   account(email: string): SeenAccount | undefined {
-    return this.#accounts.get(email);
+    return this.accounts.get(email);
   }
 
   /** Remember a keyring that was opened, or refuse it. */
   async recordAccount(email: string, keyring: Keyring, descriptor: Descriptor): Promise<void> {
-    this.#accounts.set(email, await nextAccount(this.#accounts.get(email) ?? null, keyring, descriptor));
+    this.accounts.set(email, await nextAccount(this.accounts.get(email) ?? null, keyring, descriptor));
   }
 
   /** Forget an account that was deleted or is registered again. */
   forgetAccount(email: string): void {
-    this.#accounts.delete(email);
-  }
-
-  /** What was seen of an account, and of these vaults of it. */
-  memory(email: string, vaults: ReadonlySet<string>): Memory {
-    const account = this.#accounts.get(email);
-    if (!account) throw new Locked();
-    return {
-      account,
-      vaults: [...this.#vaults].filter(([uid]) => vaults.has(uid)),
-      rows: [...this.#rows].filter(([uid]) => vaults.has(uid)).map(([uid, rows]) => [uid, [...rows]]),
-    };
-  }
-
-  /** Begin with what was seen earlier: every response from now on is held against it. */
-  remember(email: string, { account, vaults, rows }: Memory): void {
-    this.#accounts.set(email, account);
-    for (const [uid, known] of vaults) this.#vaults.set(uid, { ...known, order: 0 });
-    for (const [uid, known] of rows) {
-      this.#rows.set(uid, new Map(known.map(([row, seen]) => [row, { ...seen, order: 0 }])));
-    }
+    this.accounts.delete(email);
   }
 
   /** What was seen of a vault. */
   vault(uid: string): KnownVault | undefined {
-    return this.#vaults.get(uid);
+    return this.vaults.get(uid);
   }
 
   /** Remember a vault, or refuse it: neither its version nor its clock runs backwards, and its blob stays. */
   recordVault(vault: VaultRow, mark: number): void {
-    const known = this.#vaults.get(vault.uid);
+    const known = this.vaults.get(vault.uid);
     if (known && (vault.version < known.version || vault.updatedAt < known.clock)) {
       if (known.order > mark) return;
       throw new RolledBack("The server shows a vault as it was before this device saw it last.");
     }
     if (known) checkBlob(known.version, known.data, vault.version, vault.data);
     const { version, updatedAt: clock, data, epoch } = vault;
-    this.#vaults.set(vault.uid, { version, clock, data, epoch, order: ++this.#order });
+    this.vaults.set(vault.uid, { version, clock, data, epoch, order: ++this.order });
   }
 
   /** Forget a vault that was deleted by this client. */
   forgetVault(uid: string): void {
-    for (const seen of [this.#vaults, this.#rows, this.#blobs]) seen.delete(uid);
+    for (const seen of [this.vaults, this.allRows, this.#blobs]) seen.delete(uid);
   }
 
   /** The vault with the blob that the program was given last, or has written. */
@@ -139,26 +101,14 @@ export class Device {
     this.#blobs.set(vault.uid, vault);
   }
 
-  /** Remember a vault, and these of its documents, as a restored server has them; a replica has compared them. */
-  replaceVault(
-    uid: string,
-    vault: Omit<KnownVault, "order">,
-    documents: Map<string, Omit<KnownDocument, "order">>,
-  ): void {
-    const order = ++this.#order;
-    if (this.#vaults.has(uid)) this.#vaults.set(uid, { ...vault, order });
-    const rows = this.#rows.get(uid);
-    for (const [key, known] of documents) if (rows?.has(key)) rows.set(key, { ...known, order });
-  }
-
   /** The documents of a vault that were seen. */
   rows(vault: string): ReadonlyMap<string, KnownDocument> {
-    return this.#rows.get(vault) ?? new Map();
+    return this.allRows.get(vault) ?? new Map();
   }
 
   /** What was last seen of a document. */
   known(vault: string, uid: string): KnownDocument | undefined {
-    return this.#rows.get(vault)?.get(uid);
+    return this.allRows.get(vault)?.get(uid);
   }
 
   /**
@@ -180,9 +130,9 @@ export class Device {
       }
     }
     if (!keep) return true;
-    const rows = this.#rows.get(row.vaultUid) ?? new Map<string, KnownDocument>();
-    this.#rows.set(row.vaultUid, rows);
-    const [proof, order] = [row.hmac ?? "", ++this.#order];
+    const rows = this.allRows.get(row.vaultUid) ?? new Map<string, KnownDocument>();
+    this.allRows.set(row.vaultUid, rows);
+    const [proof, order] = [row.hmac ?? "", ++this.order];
     rows.set(row.uid, { version, proof, link: link(row), collection, createdAt, updatedAt, deleted, order });
     return true;
   }

@@ -23,7 +23,7 @@ const WRONG_DESCRIPTOR = "The server's key-derivation descriptor is not the one 
 const UNSAID =
   "The server's directory of vaults lacks one that this device has seen, and nobody who has the keys said that it was deleted.";
 export const NO_NEWER = "The server refuses every keyring as older than its own, and never shows a newer one.";
-const MOST_TRIES = 20;
+export const MOST_TRIES = 20;
 
 /** Opens the text of a keyring. */
 export type Open = (sealed: string) => Promise<Keyring>;

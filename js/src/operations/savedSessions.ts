@@ -20,7 +20,8 @@ import { putKeyShare, refresh as refreshCall } from "../net/requests/accounts.js
 import type { Renewed } from "../net/decoders.js";
 import { type SavedTokens, Session } from "../net/session.js";
 import type { Core } from "./core.js";
-import { type Memory, merged } from "./device.js";
+import type { Memory } from "./device.js";
+import { memoryOf, merged, remember } from "./deviceMemory.js";
 import { endTokens } from "./ending.js";
 import { unlocked } from "./keyrings.js";
 
@@ -125,8 +126,9 @@ const contentsOf = async (key: Key, { id, sealed }: SessionRecord): Promise<Cont
 /** What is to be saved of a client. `held` is its account key, where that is one that cannot be extracted. */
 function contentsNow(core: Core, held: string): Contents {
   const { email, ring, sealed, descriptor } = unlocked(core);
-  const memory = core.device.memory(email, new Set(ring.vaults.map(({ uid }) => uid)));
-  const key = ring.isHeld ? held : toBase64(ring.reveal().key.reveal());
+  const memory = memoryOf(core.device, email, new Set(ring.vaults.map(({ uid }) => uid)));
+  const { key: account } = ring.reveal();
+  const key = account.isHeld ? held : toBase64(account.reveal());
   return { email, key, keyring: sealed, descriptor: spellDescriptor(descriptor), memory };
 }
 
@@ -292,7 +294,7 @@ async function use(core: Core, place: SessionPlace, email?: string): Promise<voi
     const account = new Secret(place.keepsKeys ? await primitives().key("HKDF", bytes) : bytes);
     const ring = await Keyring.reopen(sealed, account);
     const descriptor = readDescriptor(contents.descriptor);
-    core.device.remember(contents.email, memory);
+    remember(core.device, contents.email, memory);
     await core.device.recordAccount(contents.email, ring, descriptor);
     Object.assign(core, { email: contents.email, ring, sealed, descriptor });
   } catch (fault) {

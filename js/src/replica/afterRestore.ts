@@ -9,6 +9,7 @@ import { verifyPastDocument } from "../format/past.js";
 import { link, readProof, type Verified } from "../format/seal.js";
 import type { Row } from "../net/decoders.js";
 import type { KnownDocument } from "../operations/device.js";
+import { replaceVault } from "../operations/deviceMemory.js";
 import type { Scope } from "../operations/documents.js";
 import { checkPage, FIRST_LIMIT, nextLimit } from "../operations/listing.js";
 import { requireCollection } from "../operations/rollback.js";
@@ -151,7 +152,7 @@ export async function updateDevice({ store, core: { device }, epochs }: Local): 
         deleted: head?.deleted ?? false,
       });
     }
-    device.replaceVault(uid, { version: vault.version, clock: vault.clock, data: vault.data, epoch }, compared);
+    replaceVault(device, uid, { version: vault.version, clock: vault.clock, data: vault.data, epoch }, compared);
   }
   return isRestored;
 }

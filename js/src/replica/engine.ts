@@ -2,7 +2,7 @@
 export { updateDevice } from "./afterRestore.js";
 export { undecidedBlobs, undecidedConflicts } from "./conflicts.js";
 export { keepContents } from "./keepContents.js";
-export { useNewer } from "./newerKeyring.js";
+export { useOwn } from "./ownKeyring.js";
 export { refusedChanges } from "./refused.js";
 export { unlockFrom } from "./start.js";
 export { runSync } from "./sync.js";

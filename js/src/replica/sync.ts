@@ -20,8 +20,8 @@ import { get as getDocument } from "../net/requests/documents.js";
 import { health } from "../net/requests/server.js";
 import { get as getVault } from "../net/requests/vaults.js";
 import { Scope, WRONG_DOCUMENT } from "../operations/documents.js";
-import { restore } from "../operations/credentials.js";
 import { addVault, recreateVault } from "../operations/newVaults.js";
+import { TWO_KEYRINGS } from "../operations/rollback.js";
 import { listWithRows, updateWire } from "../operations/vaultChanges.js";
 import type { OpenVault } from "../operations/vaults.js";
 import { compareRows, updateDevice } from "./afterRestore.js";
@@ -160,10 +160,12 @@ class Sync {
     }
     let opened: [OpenVault, VaultRow][];
     try {
+      must(!core.isForked, TWO_KEYRINGS);
       opened = await listWithRows(core);
     } catch (refusal) {
-      if (!(refusal instanceof RolledBack) || !(await this.#isRestored())) throw refusal;
-      await restore(core);
+      const isOther = refusal instanceof RolledBack || refusal instanceof Tampered;
+      if (!isOther || !(await this.#isRestored())) throw refusal;
+      await (await rare()).credentials.restore(core);
       opened = await listWithRows(core);
     }
     if (await this.#makeVaults()) opened = await listWithRows(core);

@@ -12,7 +12,7 @@ import { engine, rare } from "../lazyImports.js";
 import { type Core, newUid } from "../operations/core.js";
 import { Scope } from "../operations/documents.js";
 import { countGap, requireDirectory } from "../operations/keyrings.js";
-import { OLD_KEYS, TWO_KEYRINGS } from "../operations/rollback.js";
+import { OLD_KEYS } from "../operations/rollback.js";
 import { openEntry, openVaultWith, type OpenVault } from "../operations/vaults.js";
 import { Local } from "./local.js";
 import type { VaultRecord } from "./records.js";
@@ -86,8 +86,11 @@ export async function storeKeys(core: Core, tables: Tables): Promise<void> {
   const before = await tables.fact("keyring");
   if (!ring || sealed === undefined || !descriptor || email === undefined || sealed === before) return;
   const version = Number((await tables.fact("keyring version")) ?? 0);
-  if (version > ring.version) return (await engine()).useNewer(core, tables, before ?? "");
-  must(version !== ring.version, TWO_KEYRINGS);
+  if (before !== undefined) {
+    // It is newer, or neither follows on the other.
+    const isOwn = version >= ring.version || ring.followsOn(version, await digestOf(before)) === false;
+    if (isOwn) return (await engine()).useOwn(core, tables, before);
+  }
   const [known, identities] = [await tables.fact("identity"), await ring.identityChecks()];
   must(known === undefined || identities.includes(known), OLD_KEYS);
   if (before !== undefined) {

@@ -78,6 +78,12 @@ class RestartableServer:
         self.runner.run(alter(self.where, "DELETE FROM lineage"))
         self._start()
 
+    def roll_back(self) -> None:
+        """Go back to what was kept, and say nothing of it: the lineage stays."""
+        self.runner.run(self.app.release())
+        self._copy(kept=False)
+        self._start()
+
     def _copy(self, *, kept: bool) -> None:
         """Copy the database, or copy it back."""
         here = hosts_and_database(self.where)[1] if "://" in self.where else self.where

@@ -96,6 +96,7 @@ class Keyring(Body, frozen=True, kw_only=True):
             vaults=(),
             gone=(),
             past=(),
+            merged=(),
         )
         return ring._with_slot(PASSWORD, password.wrap, password_slot(account, descriptor), random)
 
@@ -123,6 +124,8 @@ class Keyring(Body, frozen=True, kw_only=True):
         before = self.version - version
         if before > len(self.past):
             return None
+        if any(one.version == version and one.digest == digest[:PARENT] for one in self.merged):
+            return True
         return before > 0 and self.past[-before] == digest[:PARENT]
 
     def storage_key(self, purpose: str, *parts: bytes, generation: int | None = None) -> bytes:
@@ -171,10 +174,9 @@ class Keyring(Body, frozen=True, kw_only=True):
     def without_vault(self, uid: str) -> Keyring:
         """The next version, in which this vault is gone and its keys with it."""
         uid = checked_uid(uid)
-        gone = sorted([*self.gone, Gone(uid=uid, version=self._next_version)], key=lambda one: one.version)[-MOST_GONE:]
         return self._next(
             vaults=tuple(entry for entry in self.vaults if entry.uid != uid),
-            gone=tuple(sorted(gone, key=lambda one: one.uid)),
+            gone=latest_gone([*self.gone, Gone(uid=uid, version=self._next_version)]),
         )
 
     # The ways in
@@ -269,10 +271,18 @@ class Keyring(Body, frozen=True, kw_only=True):
         version, previous, past = self._next_version, self.previous, self.past
         if self.digest:
             previous, past = self.digest, (*past, self.digest[:PARENT])[-MOST_PAST:]
-        return msgspec.structs.replace(self, version=version, previous=previous, past=past, digest=b"", **changes)
+        merged = tuple(one for one in self.merged if one.version >= version - MOST_PAST)
+        next_ = {"version": version, "previous": previous, "past": past, "merged": merged, "digest": b""}
+        return msgspec.structs.replace(self, **(next_ | changes))
 
     def __repr__(self) -> str:
         return f"Keyring(version={self.version}, ...)"
+
+
+def latest_gone(gone: list[Gone]) -> tuple[Gone, ...]:
+    """The vaults that were deleted last, as many as a keyring names, in ascending order of uid."""
+    latest = sorted(gone, key=lambda one: (one.version, one.uid))[-MOST_GONE:]
+    return tuple(sorted(latest, key=lambda one: one.uid))
 
 
 def password_slot(account: bytes, descriptor: Descriptor) -> bytes:

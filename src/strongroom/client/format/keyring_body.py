@@ -34,9 +34,12 @@ MOST_PAST: Final = 100
 PASSWORD: Final = "password"  # noqa: S105 - the type of a slot
 RECOVERY: Final = "recovery"
 PASSKEY: Final = "passkey"
+MERGED: Final = "merged"  # a member that has to be understood where it is used
 UNREADABLE: Final = "The server's keyring was not made with your keys."
 FLOOR: Final = "floor"  # in `must` once a floor was raised: a client that does not know it would believe too much
-_MEMBERS: Final = frozenset({"account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "must"})
+_MEMBERS: Final = frozenset(
+    {"account", "slots", "recovery", "identity", "storage", "vaults", "gone", "past", "merged", "must"}
+)
 _UNDERSTOOD: Final = _MEMBERS | {FLOOR}
 
 Extra = dict[str, Any]  # members that this client does not know; they are written again as they were read
@@ -107,6 +110,14 @@ class Gone(Struct, frozen=True, kw_only=True):
     extra: Extra = {}
 
 
+class MergedKeyring(Struct, frozen=True, kw_only=True):
+    """A keyring of another branch that a merge has joined, by its version and the beginning of its SHA-256."""
+
+    version: int
+    digest: bytes
+    extra: Extra = {}
+
+
 class Body(Struct, frozen=True, kw_only=True):
     """What is sealed in the body of a keyring."""
 
@@ -118,6 +129,7 @@ class Body(Struct, frozen=True, kw_only=True):
     vaults: tuple[VaultEntry, ...]
     gone: tuple[Gone, ...]
     past: tuple[bytes, ...]  # what the keyrings before this one are recognised by, the latest last
+    merged: tuple[MergedKeyring, ...]  # keyrings of other branches that this one was made knowing of
     must: tuple[str, ...] = ()
     extra: Extra = {}
 
@@ -163,6 +175,11 @@ class _GoneJson(Struct, frozen=True):
     version: int
 
 
+class _MergedJson(Struct, frozen=True):
+    version: int
+    digest: str
+
+
 class _BodyJson(Struct, frozen=True):
     account: str
     slots: list[Extra]
@@ -172,6 +189,7 @@ class _BodyJson(Struct, frozen=True):
     vaults: list[Extra]
     gone: list[Extra]
     past: list[str]
+    merged: list[Extra]
     must: list[str]
 
 
@@ -214,6 +232,7 @@ def to_json(body: Body) -> Extra:
         ],
         "gone": [{**one.extra, "uid": one.uid, "version": one.version} for one in body.gone],
         "past": [to_base64(one) for one in body.past],
+        "merged": [{**one.extra, "version": one.version, "digest": to_base64(one.digest)} for one in body.merged],
         "must": list(body.must),
     }
 
@@ -241,6 +260,8 @@ def decode(content: Content, account: bytes, version: int, generation: int, prev
         or any(one.version > version for one in body.gone)
         or len(body.past) != min(version - 1, MOST_PAST)
         or (body.past and body.past[-1] != previous[:PARENT])
+        or any(not version - len(body.past) <= one.version < version for one in body.merged)
+        or any(one.digest in body.past[one.version - version :][:1] for one in body.merged)
     ):
         raise Tampered(UNREADABLE)
     return body
@@ -256,12 +277,16 @@ def _checked(body: _BodyJson, extra: Extra) -> Body:
     _require_ascending([one.generation for one in identity])
     _require_ascending([entry.uid for entry in vaults])
     _require_ascending([one.uid for one in gone])
+    merged = tuple(_merged(one) for one in body.merged)
     uids = {entry.uid for entry in vaults}
     if (
         len({entry.name for entry in vaults}) != len(vaults)
         or len({slot.id for slot in slots}) != len(slots)
         or any(one.uid in uids for one in gone)
         or len(gone) > MOST_GONE
+        or len(merged) > MOST_PAST
+        or len({(one.version, one.digest) for one in merged}) != len(merged)
+        or (merged and MERGED not in body.must)
         or not identity
         or [one.generation for one in storage] != [one.generation for one in identity]
     ):
@@ -283,6 +308,7 @@ def _checked(body: _BodyJson, extra: Extra) -> Body:
         vaults=vaults,
         gone=gone,
         past=tuple(_bytes(one, PARENT) for one in body.past),
+        merged=merged,
         must=tuple(body.must),
         extra=extra,
     )
@@ -343,6 +369,13 @@ def _gone(given: Extra) -> Gone:
     if checked_uid(read.uid) != read.uid or not is_version(read.version):
         raise Tampered(UNREADABLE)
     return Gone(uid=read.uid, version=read.version, extra=extra)
+
+
+def _merged(given: Extra) -> MergedKeyring:
+    read, extra = _split(given, _MergedJson)
+    if not is_version(read.version):
+        raise Tampered(UNREADABLE)
+    return MergedKeyring(version=read.version, digest=_bytes(read.digest, PARENT), extra=extra)
 
 
 def _split(given: Extra, kind: Any) -> tuple[Any, Extra]:

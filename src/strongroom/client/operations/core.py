@@ -64,6 +64,7 @@ class Core:
         self.ring: Keyring | None = None
         self.descriptor: Descriptor | None = None
         self.sealed: str | None = None
+        self.forked = False  # the server has shown another keyring than this one that does not follow on it
         self.token: Token | None = None
         self.gaps: set[int] = set()  # versions of keyrings that were taken over from too long after the last one seen
         self.doubted: set[str] = set()  # what rotations have left as it was: reading it then was no belief
@@ -130,6 +131,7 @@ class Core:
         for close in closing:
             close()
         self.email = self.ring = self.descriptor = self.sealed = self.token = None
+        self.forked = False
 
     def __repr__(self) -> str:
         return "Core(...)"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from strongroom.client.errors import CredentialsRolledBack, Locked, RolledBack, Tampered, WrongServer
-from strongroom.client.format import account, derive, keyring
+from strongroom.client.format import account, derive, keyring, keyring_merge
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import from_url
 from strongroom.client.net import effects, requests
@@ -124,6 +124,12 @@ def _open_stored(
         if not ring.takes(descriptor):
             raise Tampered(_WRONG_DESCRIPTOR)
     yield from use(core, email, ring, stored.keyring, descriptor)
+
+
+def require_one(core: Core) -> None:
+    """Refuse to go on where the server has shown a keyring that does not follow on the one in use."""
+    if core.forked:
+        raise Tampered(TWO_KEYRINGS)
 
 
 def require_directory(seen: Keyring, ring: Keyring) -> None:
@@ -306,9 +312,16 @@ def _change_slots(core: Core, keys: PasswordKeys, prepare: Prepare, source: Fact
 def restore(core: Core) -> Effects[None]:
     """Give a server that was restored from a backup the keyring again that this device has: the identical text.
 
-    Where the server's password or recovery key is one of before, nothing is written.
+    Where another device went on after the restore, both keyrings are merged. Where the server's password or recovery
+    key is one of before, nothing is written.
     """
-    yield from effects.with_lock("keyring", _restore(core))
+    for _ in range(20):
+        try:
+            yield from effects.with_lock("keyring", _restore(core))
+        except Conflict:  # another device was quicker
+            continue
+        return
+    raise Tampered(NO_NEWER)
 
 
 def _restore(core: Core) -> Effects[None]:
@@ -316,13 +329,41 @@ def _restore(core: Core) -> Effects[None]:
     if mine is None or sealed is None or descriptor is None or core.email is None:
         raise Locked
     stored = yield from core.session.send(requests.keyrings.get())
-    if stored.version >= mine.version:
-        yield from _reload(core, stored)
-        return
     theirs = yield from get_descriptor(core, core.email, check=False)
     same_slots = keyring.slots_of(stored.keyring) == keyring.slots_of(sealed)
-    if keyring.account_of(stored.keyring) != mine.account or not same_slots or theirs != descriptor:
+    same = keyring.account_of(stored.keyring) == mine.account and same_slots and theirs == descriptor
+    forked = keyring.reopen(stored.keyring, mine.key) if same else None
+    if forked is not None and not _are_forked(mine, forked):
+        forked = None
+    if forked is None and stored.version >= mine.version:
+        yield from _reload(core, stored)
+        core.forked = False
+        return
+    if not same:
         raise CredentialsRolledBack
+    if forked is not None:
+        yield from _merge(core, core.email, mine, forked, descriptor)
+        return
     _require_past(core, stored)
     repeated = yield from core.session.send(requests.keyrings.put(sealed, stored.version, mine.version))
     require_stored(repeated, sealed, mine.version)
+
+
+def _are_forked(one: Keyring, other: Keyring) -> bool:
+    older, newer = sorted([one, other], key=lambda ring: ring.version)
+    if older.version == newer.version:
+        return older.digest != newer.digest
+    return newer.follows_on(older.version, older.digest) is False
+
+
+def _merge(core: Core, email: str, mine: Keyring, theirs: Keyring, descriptor: Descriptor) -> Effects[None]:
+    """Store a keyring that follows on both: of two that were made without knowing of each other after a restore."""
+    try:
+        merged = keyring_merge.merge(mine, theirs)
+    except Tampered:
+        raise RolledBack(_WENT_ON) from None
+    sealed, made = keyring.seal(merged)
+    stored = yield from core.session.send(requests.keyrings.put(sealed, theirs.version, made.version))
+    require_stored(stored, sealed, made.version)
+    core.forked = False
+    yield from use(core, email, made, sealed, descriptor)

@@ -153,8 +153,9 @@ class Sync:
             self._scopes = {token.vault: scope}
             return {row.uid: row}
         try:
+            keyrings.require_one(self.core)
             opened = yield from vaults.list_with_rows(self.core)
-        except RolledBack:
+        except (RolledBack, Tampered):
             if not (yield from self._is_restored()):
                 raise
             yield from keyrings.restore(self.core)

@@ -101,11 +101,9 @@ def store_keys(core: Core, file: File) -> None:
     if ring is None or sealed is None or descriptor is None or email is None or sealed == file.fact("keyring"):
         return
     before, version = file.fact("keyring"), int(file.fact("keyring version") or 0)
-    if version > ring.version:
-        _use_newer(core, file)
+    if version > ring.version or (before is not None and _is_forked(ring, version, before)):
+        _use_own(core, file)
         return
-    if version == ring.version:
-        raise Tampered(TWO_KEYRINGS)
     if file.fact("identity") not in {None, *ring.identity_checks()}:
         raise Tampered(OLD_KEYS)
     if before is not None:
@@ -134,20 +132,30 @@ def _must_erase(file: File, before: str, sealed: str, ring: Keyring) -> bool:
     return gone or keyring.slots_of(before) != keyring.slots_of(sealed)
 
 
-def _use_newer(core: Core, file: File) -> None:
-    """The server has sent an older keyring than the one that is here: go on with this one, if the same keys open it.
+def _is_forked(ring: Keyring, version: int, before: str) -> bool:
+    """Whether a keyring was made without knowing of the one that is here."""
+    return version == ring.version or ring.follows_on(version, keyring.digest_of(before)) is False
 
-    Whether the server was restored from a backup, the next sync asks.
+
+def _use_own(core: Core, file: File) -> None:
+    """The server has sent an older keyring than the one that is here, or one of another branch: go on with this one.
+
+    The same keys must open both. Whether the server was restored from a backup, the next sync asks.
     """
     ring, sealed, email = core.keyring(), file.fact("keyring") or "", core.email or ""
     descriptor = Descriptor.read(file.fact("descriptor"))
     if keyring.slots_of(sealed) != keyring.slots_of(core.sealed or "") or descriptor != core.descriptor:
-        raise CredentialsRolledBack
-    newer = keyring.reopen(sealed, ring.key)
-    if not newer.follows_on(ring.version, ring.digest):
+        if keyring.version_of(sealed) > ring.version:
+            raise CredentialsRolledBack
         raise Tampered(TWO_KEYRINGS)
-    core.device.record_account(email, newer, descriptor)
-    core.ring, core.sealed = newer, sealed
+    own = keyring.reopen(sealed, ring.key)
+    if own.follows_on(ring.version, ring.digest):
+        core.device.record_account(email, own, descriptor)
+    elif own.version > ring.version and own.follows_on(ring.version, ring.digest) is None:
+        raise Tampered(TWO_KEYRINGS)
+    else:
+        core.forked = True
+    core.ring, core.sealed = own, sealed
 
 
 def _seal_email(ring: Keyring, email: str) -> bytes:
