@@ -19,7 +19,7 @@ LOSSES: dict[str, dict[str, Any]] = {
     "a vault": {"vaults": ()},
     "the end of a name": {"vaults": (msgspec.structs.replace(ENTRY, name="person"),)},
     "an older key": {"vaults": (msgspec.structs.replace(ENTRY, keys=ENTRY.keys[-1:]),)},
-    "an older identity": {"identity": RING.identity[-1:]},
+    "an older identity": {"identity": RING.identity[-1:], "storage": RING.storage[-1:]},
     "a member that this client does not know": {"extra": {}},
 }
 

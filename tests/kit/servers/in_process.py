@@ -53,6 +53,7 @@ async def in_process_server(
 ) -> AsyncIterator[InProcessServer]:
     """A server on a database, with these settings, called from this address, for as long as the block lasts."""
     location: dict[str, Any] = {"database_url" if "://" in where else "db_path": where}
+    settings = {"login_limit": 0, **settings}  # tests that share an account log in often
     app = create_server(jwt_secret=SECRET, clock=clock, **location, **settings)
     transport = httpx2.ASGITransport(app=app, client=(address, 5), raise_app_exceptions=False)
     try:

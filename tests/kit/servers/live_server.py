@@ -11,8 +11,8 @@ from tests.kit.servers.process import Server
 
 @contextmanager
 def live_server(folder: Path, **settings: str) -> Iterator[Server]:
-    """A server that runs, and has nothing to report at its end. Tests that share an account log in often."""
-    running = Server(folder, **({"LOGIN_LIMIT": "0"} | settings))
+    """A server that runs, and has nothing to report at its end."""
+    running = Server(folder, **settings)
     try:
         yield running.start()
         assert running.end() == 0

@@ -85,6 +85,7 @@ class Server:
             "DB_PATH": str(home / "vault.db"),
             "HOST": "127.0.0.1",
             "PORT": "0",
+            "LOGIN_LIMIT": "0",  # tests that share an account log in often
         } | settings
         if engine == "postgres":
             self.settings.setdefault("DATABASE_URL", postgres().migrated())

@@ -20,7 +20,7 @@ PASSWORD = "correct horse"
 @contextmanager
 def running(folder: Path, *options: str, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], str]]:
     """A server process, and what it says it listens on."""
-    env = clean_environment(**{"DB_PATH": str(folder / "vault.db"), "PORT": "0", **settings})
+    env = clean_environment(**{"DB_PATH": str(folder / "vault.db"), "PORT": "0", "LOGIN_LIMIT": "0", **settings})
     with (folder / "stdout").open("wb") as out, (folder / "stderr").open("ab") as err:
         process = processes.Popen([*STRONGROOM, "serve", *options], cwd=folder, env=env, stdout=out, stderr=err)
 

@@ -16,8 +16,8 @@ CREATE INDEX deletions_emptied ON deletions (emptied_at);
 -- A vault's row goes at once, and those of its documents and blobs later. SQLite has no statement for this, and documents
 -- this way: https://www.sqlite.org/lang_altertable.html#making_other_kinds_of_table_schema_changes. The schema's number
 -- is raised by the table above.
-{postgres}ALTER TABLE documents DROP CONSTRAINT documents_user_id_vault_uid_fkey;
-{postgres}ALTER TABLE blob_versions DROP CONSTRAINT blob_versions_user_id_uid_fkey;
+{postgres}ALTER TABLE documents DROP CONSTRAINT IF EXISTS documents_user_id_vault_uid_fkey;
+{postgres}ALTER TABLE blob_versions DROP CONSTRAINT IF EXISTS blob_versions_user_id_uid_fkey;
 {sqlite}PRAGMA writable_schema = ON;
 {sqlite}UPDATE sqlite_schema SET sql = replace(sql, ',
 {sqlite}    FOREIGN KEY (user_id, vault_uid) REFERENCES vaults (user_id, uid) ON DELETE CASCADE', '')
