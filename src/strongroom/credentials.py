@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Kind = Literal["access", "refresh"]
-CLOCK_LEEWAY: Final = 3_600_000  # milliseconds that the clock of another node, or one that was set back, may differ by
+CLOCK_LEEWAY: Final = 366 * 86_400_000  # in ms: a clock that is set back by less logs nobody out
 
 # Passwords: Argon2id with OWASP's parameters.
 _MEMORY, _PASSES, _LANES, _SALT, _LENGTH = 19_456, 2, 1, 16, 32

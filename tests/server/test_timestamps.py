@@ -85,10 +85,7 @@ class Writer:
 
 @async_test
 async def test_the_machines_clock_may_jump(open_server: OpenServer, where: str) -> None:
-    """Back an hour, forward a day, and worse, between writes and across restarts.
-
-    A token of a clock that was far ahead is refused: the person logs in again.
-    """
+    """Back an hour, forward a day, and worse, between writes and across restarts."""
     async with open_server(**PATIENT) as server:
         person = await server.person()
         vaults = [(await person.vault())["uid"] for _ in range(2)]
@@ -99,7 +96,6 @@ async def test_the_machines_clock_may_jump(open_server: OpenServer, where: str) 
         async with open_server(**PATIENT) as server:
             person.http = server.http
             server.clock.pass_(jump)
-            person.access = (await server.login(person.email)).json()["accessToken"]
             for n in range(6):
                 writer = writers[n % 2]
                 before = len(writer.acknowledged)
@@ -109,7 +105,6 @@ async def test_the_machines_clock_may_jump(open_server: OpenServer, where: str) 
             order.append(renamed.json()["updatedAt"])
             await asyncio.gather(*(reader.poll() for reader in readers))
             server.clock.pass_(-jump // 2)
-            person.access = (await server.login(person.email)).json()["accessToken"]
             await asyncio.gather(*(writer.write() for writer in writers))
             order += sorted(writer.acknowledged[-1][2] for writer in writers)
             await asyncio.gather(*(reader.poll() for reader in readers))
