@@ -292,14 +292,17 @@ def other_descriptor(stage: Stage) -> Lie:
     return about(*PRELOGIN, lambda talk: talk.say({"kdf": descriptor.spelled()}))
 
 
-def richer(stage: Stage) -> Row:
-    """An older keyring by a device that has made a vault since the restore."""
+def other_key(stage: Stage) -> Row:
+    """An older keyring with a new vault and another key of a generation: no merge decides between two keys."""
     mine = newest(stage)
     then = earlier(mine).with_vault("another", f"{CANARY} x", sealed=True)
+    [first, *rest] = then.vaults
+    keys = tuple((generation, random(32)) for generation, _ in first.keys)
+    then = msgspec.structs.replace(then, vaults=(msgspec.structs.replace(first, keys=keys), *rest))
     return {"keyring": keyring.seal(then)[0], "version": then.version}
 
 
 epochs(" and an older keyring", older_ring, replica=REPEATED)
 epochs(" and an older keyring with other slots", ring(other_slots), replica=CredentialsRolledBack)
 epochs(" and an older descriptor", ring(same_slots), other_descriptor, replica=CredentialsRolledBack)
-epochs(" and an older keyring with another vault", ring(richer), replica=RolledBack)
+epochs(" and an older keyring with another key", ring(other_key), replica=RolledBack)

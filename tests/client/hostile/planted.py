@@ -10,7 +10,7 @@ import httpx2
 import msgspec
 import pytest
 
-from strongroom.client.format import keyring, seal
+from strongroom.client.format import keyring, keyring_merge, seal
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.padding import Content
 from strongroom.client.format.parents import Descent
@@ -421,8 +421,9 @@ GUARDS: dict[str, Guard] = {
     "that a keyring is sent again only for the same slots": Guard(
         replaced((keyring, "slots_of", nothing)), replica=("a new epoch and an older keyring with other slots",)
     ),
-    "that a keyring is sent again only where it follows": Guard(
-        replaced((keyrings, "_require_past", nothing)), replica=("a new epoch and an older keyring with another vault",)
+    "that keyrings are merged only where their keys agree": Guard(
+        replaced((keyring_merge, "_vault", lambda one, _other: one)),
+        replica=("a new epoch and an older keyring with another key",),
     ),
     "that a name is mended only on what the replica has": Guard(
         replaced((vaults, "update_wire", lambda core, vault, _seen=None: _update_wire(core, vault))),
