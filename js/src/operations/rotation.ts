@@ -82,7 +82,9 @@ export async function rotateKeys(
   await rotate(core, keys, next, source);
   const unseen = await new EncryptionAgain(core, believed, progress).run(await listVaults(core));
   // Last, so that it is returned as soon as it is stored: until then the one of before opens the account.
-  const recoveryKey = core.keyring().reveal().body.recovery ? await setRecovery(core, next ?? password, source) : undefined;
+  const recoveryKey = core.keyring().reveal().body.recovery
+    ? await setRecovery(core, next ?? password, source)
+    : undefined;
   const passkeys = opening.filter(({ unlocks }) => unlocks).map((one) => ({ ...one, unlocks: false }));
   return { recoveryKey, unseen, passkeys, devices };
 }
