@@ -96,8 +96,8 @@ _run_batch, _tail, _pull = batches.run, routes._tail, ReferenceDevice.pull
 _NEXT = "CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :timestamps END"
 
 FAULTS: dict[str, Plant] = {
-    "the cursor shows its own timestamp again": listed("updated_at > :since", "updated_at >= :since"),
-    "the cursor skips a timestamp": listed("updated_at > :since", "updated_at > :since + 1"),
+    "the cursor shows its own timestamp again": listed("updated_at > max(:since", "updated_at >= max(:since"),
+    "the cursor skips a timestamp": listed("updated_at > max(:since", "updated_at > max(:since + 1"),
     "next is one too high": replaced(routes, "_tail", next_too_far),
     "a list forgets its collection": listed(" AND collection = :collection_0", ""),
     "tombstones are left out": without_tombstones,
