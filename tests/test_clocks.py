@@ -11,6 +11,7 @@ TESTS = Path(__file__).parent
 CLOCKS = re.compile(r"\b(process_time|thread_time|perf_counter|getrusage)(_ns)?\b|\.monotonic\(\) - \w+ <=? *[0-9]")
 COMPARING = {
     "contract/test_accounts.py",
+    "faults/test_deletion.py",
     "faults/test_retention.py",
     "store/test_wal_checksum.py",
     "test_benchmarks.py",

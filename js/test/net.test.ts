@@ -218,7 +218,7 @@ test("an answer that does not come, or comes too slowly, is not waited for", asy
       assert.equal(refused.reason, "timeout");
       assert.match(refused.message, /too slowly/);
     },
-    { timeout: 0.3, retries: 0 },
+    { timeout: 3, retries: 0 }, // the head arrives in that time, however busy the machine is
   );
 });
 

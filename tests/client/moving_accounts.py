@@ -38,7 +38,8 @@ def furnish(client: Any, documents: int = 6) -> str:
     vault.rename("private")
     vault.blob.put({"blob": "renamed"})
     client.vault("private").rotate()
-    client.vault("private").collection("notes").create({"after": "the rotation"})
+    rotated = client.vault("private").collection("notes")
+    rotated.replace(rotated.create({"after": "the rotation"}), {"changed": "after the rotation"})
     client.vault("empty", create=True)
     client.vault("gone", create=True).delete()
     return email

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from strongroom.client import HistoryLeftOut, RolledBack, Tampered
+from strongroom.client.format.seal import read_proof
 from strongroom.errors import Invalid, Refusal
 from tests.client.moving_accounts import (
     DOCUMENT,
@@ -14,14 +15,24 @@ from tests.client.moving_accounts import (
 )
 
 
-def _older(rows: list[Json]) -> list[Json]:
-    """A document as it was before its last change, with the time of the last."""
-    kept = {(row["uid"], row["version"]): row for row in rows if row["kind"] == "version"}
-    live = [n for n, row in enumerate(rows) if row["kind"] == DOCUMENT and "deletedAt" not in row]
-    at = next(n for n in live if (rows[n]["uid"], rows[n]["version"] - 1) in kept)
-    old = kept[rows[at]["uid"], rows[at]["version"] - 1]
-    rows[at] = {**rows[at], **{name: old[name] for name in ("version", "data", "hmac")}}
-    return [row for row in rows if row is not old]
+def _older(*, below_the_floor: bool) -> Change:
+    """A document as it was before its last change, with the time of the last; before the rotation, or after it."""
+
+    def change(rows: list[Json]) -> list[Json]:
+        kept = {(row["uid"], row["version"]): row for row in rows if row["kind"] == "version"}
+        live = [n for n, row in enumerate(rows) if row["kind"] == DOCUMENT and "deletedAt" not in row]
+        pairs = [(n, kept.get((rows[n]["uid"], rows[n]["version"] - 1))) for n in live]
+        at, old = next(
+            (n, old) for n, old in pairs if old and (_generation(old) < _generation(rows[n])) == below_the_floor
+        )
+        rows[at] = {**rows[at], **{name: old[name] for name in ("version", "data", "hmac")}}
+        return [row for row in rows if row is not old]
+
+    return change
+
+
+def _generation(row: Json) -> int:
+    return read_proof(row["hmac"]).generation
 
 
 def _without(kind: str, *, deleted: bool = False) -> Change:
@@ -36,7 +47,8 @@ def _without(kind: str, *, deleted: bool = False) -> Change:
 NOT_KEPT: dict[str, tuple[Change, type[Refusal]]] = {
     "a document less": (_without(DOCUMENT), Tampered),
     "a deletion less": (_without(DOCUMENT, deleted=True), Tampered),
-    "an older document": (_older, Tampered),
+    "an older document": (_older(below_the_floor=False), Tampered),
+    "a document of before the rotation": (_older(below_the_floor=True), Tampered),
     "a version less": (drop_first("version"), HistoryLeftOut),
     "a blob less": (drop_first("blobVersion"), HistoryLeftOut),
     "a vault less": (drop_first("vault"), Tampered),
@@ -51,7 +63,8 @@ NOT_KEPT: dict[str, tuple[Change, type[Refusal]]] = {
 }
 SEEN_NEWER: dict[str, tuple[Change, type[Refusal]]] = {
     "a document less": (_without(DOCUMENT), RolledBack),
-    "an older document": (_older, RolledBack),
+    "an older document": (_older(below_the_floor=False), RolledBack),
+    "a document of before the rotation": (_older(below_the_floor=True), Tampered),
     "a vault less": (drop_first("vault"), RolledBack),
     "contents exchanged": (swap(DOCUMENT, "data"), Tampered),
     "a keyring of before": (

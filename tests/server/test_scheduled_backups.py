@@ -119,11 +119,11 @@ def test_a_server_with_two_workers_makes_one_at_a_time(tmp_path: Path, engine: s
     stale.touch()
     server.start()
     try:
-        lines = until(lambda: _told(server, 2), "two backups in the log", 60)
+        until(lambda: _told(server, 2), "two backups in the log", 60)
     finally:
         assert server.end() == 0
     assert not stale.exists()
-    names = [line[1] for line in lines]
+    names = [line[1] for line in _told(server, 2)]
     assert len(set(names)) == len(names)
     [last] = list_backups(folder)
     assert last.path.name == names[-1]
