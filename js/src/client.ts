@@ -12,6 +12,7 @@ import type { Authenticator } from "./operations/factors.js";
 import * as login from "./operations/login.js";
 import type { Progress, Rotation, Unseen } from "./operations/rotation.js";
 import type { SessionPlace } from "./operations/savedSessions.js";
+import type { StatePlace } from "./operations/tokenState.js";
 import type { Usage } from "./operations/usageAndLog.js";
 import { openVault } from "./operations/vaults.js";
 import type { Value, ValueType } from "./operations/valueTypes.js";
@@ -40,10 +41,19 @@ export class Client {
     this.#core = new Core(new Session(connect(url, options), options), options.deviceName);
   }
 
-  /** A client that opens what a token (`srv_…`) was made for, and nothing else. */
-  static async withToken(url: string, token: string, options: ClientOptions = {}): Promise<Client> {
+  /**
+   * A client that opens what a token (`srv_…`) was made for, and nothing else.
+   *
+   * `state` holds what was seen, so that the next run notices what is older: `stateFile` of "@strongroom/client/node".
+   * `lock` writes it, and `saveState`.
+   */
+  static async withToken(
+    url: string,
+    token: string,
+    options: ClientOptions & { state?: StatePlace } = {},
+  ): Promise<Client> {
     const client = new Client(url, options);
-    await (await rare()).tokens.useToken(client.#core, token);
+    await (await rare()).tokens.useToken(client.#core, token, options.state);
     return client;
   }
 
@@ -112,9 +122,15 @@ export class Client {
   async lock(): Promise<void> {
     try {
       await this.#core.session.saved?.update();
+      await this.saveState();
     } finally {
       this.#core.lock();
     }
+  }
+
+  /** Write what was seen into the state that `withToken` was given, if there is one. */
+  async saveState(): Promise<void> {
+    await this.#core.state?.save(this.#core);
   }
 
   /** Forget every key and token at once. The session stays open on the server: `logout` ends it. */

@@ -11,7 +11,7 @@ import { Client, coreOf } from "../src/client.js";
 import { Refusal } from "../src/errors.js";
 import { RecoveryCodes } from "../src/net/decoders.js";
 import { VERSION } from "../src/net/http.js";
-import { replicaFile } from "../src/node.js";
+import { replicaFile, stateFile } from "../src/node.js";
 import { openReplica, type Replica, Resolution, unlockReplica } from "../src/replica.js";
 import { Writes } from "../src/vaults.js";
 import { hashCheaply } from "./cheapHashing.js";
@@ -142,6 +142,10 @@ async function perform({ do: what, on = 0, name = "", args = [] }: Line): Promis
   if (what === "new") return new Client(...(values as ConstructorParameters<typeof Client>));
   if (what === "static")
     return (Client as unknown as Record<string, (...more: unknown[]) => unknown>)[name]?.(...values);
+  if (what === "with-state") {
+    const [url, token, state] = values.map(String) as [string, string, string];
+    return Client.withToken(url, token, { state: await stateFile(state) });
+  }
   if (what === "get") return thing[name];
   if (what === "call") {
     const result = (thing[name] as (...more: unknown[]) => unknown).apply(thing, values);

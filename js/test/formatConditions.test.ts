@@ -263,7 +263,9 @@ test("a token carries no part that is too long and no more than 255 keys, and is
     vault: "v",
     name: "",
     floor: 1,
+    keyring: 1,
     keys: [[1, new Secret(new Uint8Array(32))]] as const,
+    former: [],
     collections: [],
   };
   assert.equal((await readToken(await spellToken(token))).vault, "v");

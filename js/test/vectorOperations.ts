@@ -404,13 +404,18 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
         vault,
         name,
         floor: given.floor ?? 1,
+        keyring: given.keyring,
         keys,
+        former: generations(given.namesKeys ?? []),
         collections: part ? given.wires : [],
       }),
     };
   },
   "read-token": async (given) => {
-    const { apiKey, account, scope, vault, name, floor, keys, collections } = await readToken(given.token);
+    const { apiKey, account, scope, vault, name, floor, keyring, keys, former, collections } = await readToken(
+      given.token,
+    );
+    const spelled = (some: typeof keys) => some.map(([generation, one]) => [generation, hex(one.reveal())]);
     return {
       apiKey,
       account: hex(account),
@@ -418,7 +423,9 @@ const OPERATIONS: Record<string, (given: Given) => unknown> = {
       vault,
       name,
       floor,
-      keys: keys.map(([generation, one]) => [generation, hex(one.reveal())]),
+      keyring,
+      keys: spelled(keys),
+      namesKeys: spelled(former),
       collections,
     };
   },

@@ -447,10 +447,10 @@ def test_a_recovery_key_is_typed(secret: bytes, at: int, sign: str) -> None:
 def test_a_token_opens_what_it_names() -> None:
     """A token of a collection holds no key of another, and nothing that leads to the vault's."""
     for sealed in (True, False):
-        whole = tokens.Token(api_key="srk_key", keys=KEYS, name="Büro", sealed=sealed)
+        whole = tokens.Token(api_key="srk_key", keys=KEYS, keyring=3, name="Büro", sealed=sealed)
         assert tokens.read(whole.spelled()) == whole
         notes = names.collection_keys(KEYS, "notes", sealed=sealed)
-        part = tokens.Token(api_key="srk_key", keys=notes, name="notes")
+        part = tokens.Token(api_key="srk_key", keys=notes, keyring=3, name="notes")
         read = tokens.read(part.spelled())
         assert read == part
         assert isinstance(read.keys, CollectionKeys)
@@ -463,11 +463,32 @@ def test_a_token_opens_what_it_names() -> None:
             read.keys.of(3)
 
 
+def test_a_token_carries_no_key_of_before_the_floor() -> None:
+    """But the keys of names of a vault: its collections may have older names on the wire."""
+    keys = msgspec.structs.replace(KEYS, floor=2)
+    whole = tokens.Token(api_key="srk_key", keys=keys.from_floor(), keyring=3, name="v")
+    read = tokens.read(whole.spelled())
+    assert read == whole
+    assert isinstance(read.keys, VaultKeys)
+    assert [key.generation for key in read.keys.keys] == [2]
+    old = KEYS.keys[0]
+    assert old.key not in encoding.from_url(whole.spelled().removeprefix("srv_"))
+    assert names.open_collection_name(read.keys, names.seal_collection_name(old, "notes")) == "notes"
+    assert names.collection_keys(read.keys, "notes", sealed=True).wires == (
+        names.collection_keys(KEYS, "notes", sealed=True).wires
+    )
+    with pytest.raises(Locked, match="older keys"):
+        read.keys.of(1)
+    part = names.collection_keys(keys, "notes", sealed=True).from_floor()
+    assert [key.generation for key in part.keys] == [2]
+    assert len(part.wires) == 2
+
+
 @pytest.mark.parametrize(("length", "is_too_long"), [(65_535, False), (65_536, True)])
 def test_a_part_of_a_token_has_a_length_of_two_bytes(length: int, *, is_too_long: bool) -> None:
     """What is longer is refused in a sentence of its own, and no other error."""
     with pytest.raises(Invalid) as refused:
-        tokens.Token(api_key="a" * length, keys=KEYS).spelled()
+        tokens.Token(api_key="a" * length, keys=KEYS, keyring=3).spelled()
     assert ("too long" in str(refused.value.details)) == is_too_long
 
 
@@ -475,7 +496,7 @@ def test_a_part_of_a_token_has_a_length_of_two_bytes(length: int, *, is_too_long
 def test_a_token_carries_so_many_generations(count: int, said: str | None) -> None:
     """What does not fit is refused when the token is made, and never by its reader alone."""
     keys = VaultKeys.build(ACCOUNT, VAULT, [(at, bytes(32)) for at in range(1, count + 1)])
-    token = tokens.Token(api_key="srk_key", keys=keys)
+    token = tokens.Token(api_key="srk_key", keys=keys, keyring=3)
     if said is None:
         assert tokens.read(token.spelled()) == token
         return
@@ -488,7 +509,7 @@ def test_a_token_carries_so_many_generations(count: int, said: str | None) -> No
 def test_a_token_carries_only_what_a_header_can(api_key: str) -> None:
     """An API key that could break a header is not bundled."""
     with pytest.raises(Invalid):
-        tokens.Token(api_key=api_key, keys=KEYS).spelled()
+        tokens.Token(api_key=api_key, keys=KEYS, keyring=3).spelled()
 
 
 def test_no_secret_prints() -> None:
@@ -502,7 +523,7 @@ def test_no_secret_prints() -> None:
     pair = KeyPair.of(key.wrap())
     value = content.to_content("CANARY-content")
     opened = seal.Opened(uid="u", version=1, generation=1, parent=bytes(16), deleted=False, purged=False, content=value)
-    token = tokens.Token(api_key="CANARY-api", keys=collection, name="CANARY-name")
+    token = tokens.Token(api_key="CANARY-api", keys=collection, keyring=3, name="CANARY-name")
     things = [
         *(key, prepared, prepared.keyring, prepared.password, prepared.keyring.vaults, prepared.keyring.identity),
         *(vault, vault.newest, collection, collection.newest, value, opened, token, pair),

@@ -32,6 +32,9 @@ def test_an_agent_goes_on_with_its_replica_after_a_rotation(devices: Devices) ->
         replica.collection().create("queued by the agent")
     client.vault("v").rotate()
     token = client.vault("v").collection("notes").token("agent")
+    with agent(devices, token).open_replica(path) as replica, pytest.raises(Locked, match="older keys"):
+        replica.sync()
+    token = client.vault("v").collection("notes").token("agent", older_keys=True)
     with agent(devices, token).open_replica(path) as replica:
         assert replica.sync().pushed == 1
     assert [note.value for note in client.vault("v").collection("notes")] == ["queued by the agent"]

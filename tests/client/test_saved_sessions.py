@@ -19,7 +19,8 @@ import pytest
 
 from strongroom import errors
 from strongroom.client import Client, Locked, RolledBack
-from strongroom.client.operations.session_file import FileLock, SessionFile
+from strongroom.client.operations.own_files import FileLock
+from strongroom.client.operations.session_file import SessionFile
 from tests.kit.clients.devices import Devices
 from tests.kit.clients.factory import PythonClientFactory
 from tests.kit.clients.secrets import assert_hidden, secrets_of
@@ -251,7 +252,7 @@ def test_the_lock_of_a_killed_program_is_free(path: Path) -> None:
     """The operating system releases it."""
     code = (
         "import sys, time; from pathlib import Path\n"
-        "from strongroom.client.operations.session_file import FileLock\n"
+        "from strongroom.client.operations.own_files import FileLock\n"
         "held = FileLock.take(Path(sys.argv[1])); print(held is not None, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True) as process:

@@ -123,3 +123,32 @@ def test_a_token_with_a_slip_is_noticed(clients: ClientFactory) -> None:
     for broken in (token[:-1], token[:-1] + ("A" if token[-1] != "A" else "B"), "srv_", "", token + "A"):
         with pytest.raises((errors.Invalid, Tampered)):
             clients.with_token(broken)
+
+
+@pytest.mark.both_languages
+@pytest.mark.parametrize("older_keys", [False, True])
+def test_a_token_opens_what_is_live_after_a_rotation(clients: ClientFactory, *, older_keys: bool) -> None:
+    """Under old names on the wire too. Versions of before the rotation it opens only where it has older keys."""
+    owner = clients.person()
+    vault = owner.vault("v", create=True)
+    note = vault.collection("notes").create("first")
+    vault.collection("notes").replace(note, "second")
+    gone = vault.collection("notes").create("gone")
+    vault.collection("notes").delete(gone)
+    vault.collection("notes").trash.empty()
+    vault.rotate()
+    vault = owner.vault("v")
+    whole = clients.with_token(vault.token("whole", older_keys=older_keys)).vault()
+    part = clients.with_token(vault.collection("notes").token("part", older_keys=older_keys)).collection()
+    assert [one.value for one in whole.collection("notes")] == ["second"]
+    assert [one.value for one in part] == ["second"]
+    assert [one.value for one in whole] == ["second"]
+    for place in (part, whole.collection("notes")):
+        assert sorted(one.deleted for one in place.since(0)) == ([False, True] if older_keys else [False])
+        if older_keys:
+            assert place.get_version(note.uid, 1).value == "first"
+        else:
+            with pytest.raises(Locked):
+                place.get_version(note.uid, 1)
+    whole.collection("notes").create("by the machine")
+    assert sorted(one.value for one in vault.collection("notes")) == ["by the machine", "second"]

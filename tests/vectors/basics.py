@@ -572,10 +572,11 @@ def _sealed_auth(book: Book, key: RecoveryKey) -> None:
 def bundles() -> Book:
     """Tokens."""
     book = Book("Tokens: an API key with the keys of a vault or of a collection, of every generation.")
-    base: Given = {"apiKey": API_KEY, "account": ACCOUNT, "vault": VAULT, "name": "personal"}
+    base: Given = {"apiKey": API_KEY, "account": ACCOUNT, "vault": VAULT, "name": "personal", "keyring": 9}
     one = base | {"vaultKeys": VAULT_KEYS[:1]}
     collections = [[number, vault_key(key).collection("notes").key.hex()] for number, key in VAULT_KEYS]
     wires = list(names.collection_keys(vault_keys(base | {"vaultKeys": VAULT_KEYS}), "notes", sealed=True).wires)
+    older = [[number, vault_key(key).names().hex()] for number, key in VAULT_KEYS[:2]]
     part = base | {"scope": 2, "name": "notes", "collectionKeys": collections, "wires": wires}
     made = {
         "a vault": one | {"scope": 1},
@@ -584,6 +585,9 @@ def bundles() -> Book:
         "a vault whose names are not sealed": one | {"scope": 3},
         "a vault that has no UUID": one | {"scope": 1, "vault": "Tresor №1"},
         "a vault whose floor has risen": base | {"scope": 1, "vaultKeys": VAULT_KEYS, "floor": VAULT_KEYS[1][0]},
+        "a vault without the keys of before its floor": base
+        | {"scope": 1, "vaultKeys": VAULT_KEYS[2:], "namesKeys": older, "floor": VAULT_KEYS[2][0]},
+        "a vault of the highest keyring": one | {"scope": 1, "keyring": 2**53 - 1},
         "a collection with three generations": part,
         "a collection whose floor has risen": part | {"floor": VAULT_KEYS[2][0]},
         "a collection": part | {"collectionKeys": collections[:1], "wires": wires[2:]},
@@ -608,8 +612,9 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         refuse(f"{name}, its checksum right", "srv_" + encoding.to_url(whole), refusal_of(whole, "validation_error"))
 
     raw = encoding.from_url(whole.removeprefix("srv_"))
-    ends = {"API key": 18, "uid": 72, "name": 110, "keys": 120, "collections": 157, "floor": 158, "checksum": 162}
-    assert len(raw) == 166, len(raw)
+    ends = {"API key": 18, "uid": 72, "name": 110, "keys": 120, "names keys": 157}
+    ends |= {"collections": 158, "floor": 159, "keyring": 163, "checksum": 171}
+    assert len(raw) == 175, len(raw)
     for name, other in damaged(raw, {"format": 0, "scope": 1, "account id": 2} | ends):
         refuse(f"is changed: {name}", "srv_" + encoding.to_url(other), refusal_of(other, "validation_error"))
     for name, text in {
@@ -625,8 +630,10 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         "too long": "srv_" + "A" * 8192,
     }.items():
         refuse(name, text)
-    body, lowest = raw[:-4], b"\0\0\0\1"
-    uid, key = body[74:110], body[121:157]
+    body = raw[:-4]
+    uid, key, lowest = body[74:110], body[121:157], body[159:171]
+    second = b"\1\0\0\0\2" + key[4:]
+    plain = b"\2\3" + body[2:120] + second + b"\1" + key + body[158:]
     for name, other in {
         "of the format before": b"\1" + body[1:],
         "of a later format": b"\3" + body[1:],
@@ -647,16 +654,23 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
         "of a uid with a control character": body[:74] + b"\n" + uid[1:] + body[110:],
         "of a name with a control character": body[:112] + b"\n" + body[113:],
         "of a name that is no text": body[:112] + b"\xff" + body[113:],
-        "with a floor of 0": body[:-4] + bytes(4),
-        "with a floor above its newest key": body[:-4] + (VAULT_KEYS[0][0] + 1).to_bytes(4, "big"),
-        "without a floor": body[:-4],
+        "with a floor of 0": body[:159] + bytes(4) + body[163:],
+        "with a floor above its newest key": body[:159] + (VAULT_KEYS[0][0] + 1).to_bytes(4, "big") + body[163:],
+        "without a floor": body[:159] + body[163:],
+        "of keyring 0": body[:163] + bytes(8),
+        "of keyring 2^53": body[:163] + (2**53).to_bytes(8, "big"),
+        "without a keyring": body[:163],
+        "with a names key of the generation of a key": body[:157] + b"\1" + key + body[158:],
+        "with a names key of a later generation": body[:157] + b"\1\0\0\0\2" + key[4:] + body[158:],
+        "with a names key of generation 0": body[:157] + b"\1\0\0\0\0" + key[4:] + body[158:],
+        "of a plain vault with a names key": plain,
         "without keys": body[:120] + b"\0" + body[157:],
         "with two keys of one generation": body[:120] + b"\2" + key + key + body[157:],
         "with keys out of order": body[:120] + b"\2\0\0\0\2" + key[4:] + key + body[157:],
         "with a key of generation 0": body[:121] + bytes(4) + body[125:],
         "with fewer keys than it says": body[:120] + b"\2" + body[121:],
-        "of a vault with a collection": body[:157] + b"\1\0\1x" + lowest,
-        "of a plain vault with a collection": b"\2\3" + body[2:157] + b"\1\0\1x" + lowest,
+        "of a vault with a collection": body[:158] + b"\1\0\1x" + lowest,
+        "of a plain vault with a collection": b"\2\3" + body[2:158] + b"\1\0\1x" + lowest,
         "of nothing": b"",
         "of a format alone": b"\2",
         "of format and scope alone": b"\2\1",
@@ -666,10 +680,11 @@ def _bad_tokens(book: Book, whole: str, part: str) -> None:
     insider("of more than 8,192 characters", body[:120] + b"\xff" + many + body[157:])
     inner = encoding.from_url(part.removeprefix("srv_"))[:-4]
     start = 72 + 38 + 2
-    listed = start + 5 + 1 + 3 * 36
+    listed = start + 5 + 1 + 3 * 36 + 1
     assert inner[listed] == 3, inner[listed]
     for name, other in {
         "of a collection without a name": inner[: start - 2] + bytes(2) + inner[start + 5 :],
+        "of a collection with a names key": inner[: listed - 1] + b"\1\0\0\0\1" + key[4:] + inner[listed:],
         "of a collection without collections": inner[:listed] + b"\0" + lowest,
         "of a collection with a collection twice": inner[:listed] + b"\2\0\1x\0\1x" + lowest,
         "of a collection with an empty collection": inner[:listed] + b"\1\0\0" + lowest,

@@ -761,14 +761,15 @@ const openBlob = async (given) => {
 // Tokens
 const isApiKey = (text) => /^[!-~]{1,1024}$/.test(text);
 const checksum = async (body) => (await sha256(items("token", body))).slice(0, 4);
-const makeToken = async ({ apiKey, account, scope, vault, name, vaultKeys, collectionKeys, wires, floor }) => {
+const makeToken = async ({ apiKey, account, scope, vault, name, vaultKeys, namesKeys, collectionKeys, wires, floor, keyring }) => {
   require(isApiKey(apiKey), invalid);
   const text = (part) => join(u16(utf8.encode(part).length), utf8.encode(part));
   const many = (parts_) => join(Uint8Array.of(parts_.length), ...parts_);
-  const keys = (scope === 2 ? collectionKeys : vaultKeys).map(([generation, key]) => join(u32(generation), unhex(key)));
+  const listed = (keys) => many(keys.map(([generation, key]) => join(u32(generation), unhex(key))));
+  const keys = join(listed(scope === 2 ? collectionKeys : vaultKeys), listed(namesKeys ?? []));
   const names = (scope === 2 ? wires : []).map(text);
   const head = join(Uint8Array.of(2, scope), unhex(account), ...[apiKey, uidOf(vault), name].map(text));
-  const body = join(head, many(keys), many(names), u32(floor ?? 1));
+  const body = join(head, keys, many(names), u32(floor ?? 1), u64(keyring));
   return { token: "srv_" + toUrl(join(body, await checksum(body))) };
 };
 const readToken = async ({ token }) => {
@@ -790,15 +791,18 @@ const readToken = async ({ token }) => {
   require([1, 2, 3].includes(scope), invalid);
   const account = hex(take(16));
   const [apiKey, vault, name] = [text(), text(), text()];
-  const keys = many(() => [read(take(4)), hex(take(32))]);
+  const listed = () => many(() => [read(take(4)), hex(take(32))]);
+  const [keys, namesKeys] = [listed(), listed()];
   const collections = many(() => nameOf(text()));
-  const floor = read(take(4));
+  const [floor, keyring] = [read(take(4)), read(take(8))];
+  const generations = [...namesKeys, ...keys].map(([generation]) => generation);
   require(at === body.length && keys.length >= 1 && isApiKey(apiKey) && uidOf(vault) === vault, invalid);
-  require(keys.every(([generation]) => isGeneration(generation)) && ascends(keys.map(([generation]) => generation)), invalid);
-  require(floor >= 1 && floor <= keys.at(-1)[0], invalid);
+  require(generations.every(isGeneration) && ascends(generations), invalid);
+  require(floor >= 1 && floor <= keys.at(-1)[0] && keyring >= 1 && keyring < 2 ** 53, invalid);
+  require(namesKeys.length === 0 || scope === 1, invalid);
   require((collections.length > 0) === (scope === 2) && new Set(collections).size === collections.length, invalid);
   if (scope === 2 || name !== "") nameOf(name);
-  return { apiKey, account, scope, vault, name, floor, keys, collections };
+  return { apiKey, account, scope, vault, name, floor, keyring, keys, namesKeys, collections };
 };
 
 // What a device remembers

@@ -238,7 +238,9 @@ def _collection(given: Given) -> Given:
 def vault_keys(given: Given) -> VaultKeys:
     """The keys of a vault that a vector gives."""
     keys = [(generation, hexed(key)) for generation, key in given["vaultKeys"]]
-    return VaultKeys.build(hexed(given["account"]), given["vault"], keys, floor=given.get("floor", 1))
+    former = [(generation, hexed(key)) for generation, key in given.get("namesKeys", [])]
+    floor = given.get("floor", 1)
+    return VaultKeys.build(hexed(given["account"]), given["vault"], keys, floor=floor, former=former)
 
 
 def collection_keys(given: Given) -> CollectionKeys:
@@ -480,7 +482,8 @@ def _make_token(given: Given) -> Given:
     else:
         keys = vault_keys(given)
     sealed = given["scope"] != tokens.PLAIN_VAULT
-    return {"token": tokens.Token(api_key=given["apiKey"], keys=keys, name=given["name"], sealed=sealed).spelled()}
+    made = tokens.Token(api_key=given["apiKey"], keys=keys, keyring=given["keyring"], name=given["name"], sealed=sealed)
+    return {"token": made.spelled()}
 
 
 def _read_token(given: Given) -> Given:
@@ -493,7 +496,11 @@ def _read_token(given: Given) -> Given:
         "vault": token.vault,
         "name": token.name,
         "floor": token.keys.floor,
+        "keyring": token.keyring,
         "keys": [[key.generation, key.key.hex()] for key in token.keys.keys],
+        "namesKeys": []
+        if isinstance(token.keys, CollectionKeys)
+        else [[key.generation, key.key.hex()] for key in token.keys.former],
         "collections": list(token.keys.wires) if isinstance(token.keys, CollectionKeys) else [],
     }
 

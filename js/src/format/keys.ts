@@ -13,6 +13,8 @@ import { Secret } from "./secret.js";
 /** Bytes of an account id. */
 export const ACCOUNT = 16;
 const NEWER = "This was written with keys that are newer than yours; log in again, or ask for a new token.";
+const OLDER =
+  "This was written with keys of before a rotation, which this token does not carry; ask for a token with older keys.";
 
 /** The bytes of a key for one purpose, below another key. */
 export const derive = (key: Key, purpose: string, ...parts: readonly Item[]): Promise<Bytes> =>
@@ -50,11 +52,16 @@ export interface VaultKey {
   readonly names: Key;
 }
 
-/** The keys of one vault, of every generation in ascending order. */
+/** The key of the sealed names of one vault in one generation: all that a token carries of an older one. */
+export type NamesKey = Pick<VaultKey, "generation" | "names">;
+
+/** The keys of one vault, of every generation in ascending order; those of a token may lack the oldest. */
 export interface VaultKeys {
   readonly account: Bytes;
   readonly vault: string;
   readonly keys: readonly VaultKey[];
+  /** The names keys of generations before `keys`. */
+  readonly former: readonly NamesKey[];
   /** The version of the keyring that they are from; null for those of a token. */
   readonly keyring: number | null;
   /** The lowest generation of a live row. */
@@ -88,7 +95,7 @@ export async function vaultKeys(
     const [blob, names] = await Promise.all([deriveKey(root, "HKDF", "blob"), deriveKey(root, "HKDF", "names")]);
     return { generation, root, blob, names };
   });
-  return { account, vault, keys: await Promise.all(keys), keyring, floor };
+  return { account, vault, keys: await Promise.all(keys), former: [], keyring, floor };
 }
 
 /** The key that writers use. */
@@ -104,6 +111,6 @@ export function keyOf<K extends { readonly generation: number }>(
   generation: number,
 ): K {
   const found = keys.find((key) => key.generation === generation);
-  if (!found) throw new Locked(NEWER);
+  if (!found) throw new Locked(generation < (keys[0]?.generation ?? 0) ? OLDER : NEWER);
   return found;
 }

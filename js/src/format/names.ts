@@ -25,7 +25,7 @@ import {
   toUrl,
   withoutPrefix,
 } from "./encoding.js";
-import { collectionKey, collectionSecret, type CollectionKeys, keyOf, type VaultKey, type VaultKeys } from "./keys.js";
+import { collectionKey, collectionSecret, type CollectionKeys, keyOf, type NamesKey, type VaultKeys } from "./keys.js";
 import { type Key, primitives } from "./primitives.js";
 
 /** Bytes of a name that can be sealed. */
@@ -61,6 +61,8 @@ function requireShort(name: string): Bytes {
 }
 
 const place = ({ account, vault }: VaultKeys, of: NameOf): Bytes => items(LABEL[of], account, vault);
+/** What seals names, of every generation in ascending order. */
+const naming = ({ former, keys }: VaultKeys): readonly NamesKey[] => [...former, ...keys];
 const paddedLength = (length: number): number => Math.ceil((1 + length) / STEP) * STEP;
 
 async function digestOf(names: Key, where: Bytes, padded: Bytes): Promise<Bytes> {
@@ -69,7 +71,7 @@ async function digestOf(names: Key, where: Bytes, padded: Bytes): Promise<Bytes>
 }
 
 /** A name as the server sees it; in another vault, and in another generation, it looks different. */
-export async function sealName(keys: VaultKeys, key: VaultKey, of: NameOf, name: string): Promise<string> {
+export async function sealName(keys: VaultKeys, key: NamesKey, of: NameOf, name: string): Promise<string> {
   const raw = requireShort(plainName(name, of === "vault" ? "name" : "collection"));
   const padded = new Uint8Array(paddedLength(raw.length));
   padded[0] = raw.length;
@@ -87,7 +89,7 @@ export async function sealName(keys: VaultKeys, key: VaultKey, of: NameOf, name:
 export async function openName(keys: VaultKeys, of: NameOf, sealed: string): Promise<string> {
   const raw = fromUrl(withoutPrefix(sealed));
   must(raw.length >= 4 + KEY + STEP + TAG);
-  const { names } = keyOf(keys, readGeneration(raw.subarray(0, 4)));
+  const { names } = keyOf({ keys: naming(keys) }, readGeneration(raw.subarray(0, 4)));
   const [where, digest] = [place(keys, of), raw.slice(4, 4 + KEY)];
   const cipher = await primitives().hkdf(names, digest, items("name-box"), KEY);
   const padded = await primitives().decrypt(cipher, raw.slice(4 + KEY), where);
@@ -106,7 +108,7 @@ export async function openName(keys: VaultKeys, of: NameOf, sealed: string): Pro
 /** The keys of a collection of every generation, and all of its names on the wire. */
 export async function collectionKeys(keys: VaultKeys, name: string, sealed: boolean): Promise<CollectionKeys> {
   const wires = sealed
-    ? await Promise.all(keys.keys.map((key) => sealName(keys, key, "collection", name)))
+    ? await Promise.all(naming(keys).map((key) => sealName(keys, key, "collection", name)))
     : [plainName(name, "collection")];
   const made = keys.keys.map(async (key) => collectionKey([key.generation, await collectionSecret(key.root, name)]));
   return {

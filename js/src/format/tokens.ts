@@ -11,6 +11,7 @@ import {
   fromText,
   fromUrl,
   isGeneration,
+  isVersion,
   items,
   join,
   KEY,
@@ -39,7 +40,11 @@ export interface Token {
   readonly name: string;
   /** The lowest generation of a live row. */
   readonly floor: number;
+  /** The version of the keyring that the keys and the floor are from. */
+  readonly keyring: number;
   readonly keys: readonly Generation[];
+  /** The names keys of generations before `keys`, of a vault whose names are sealed. */
+  readonly former: readonly Generation[];
   /** The collection's names on the wire, that of the highest generation first; none for a vault. */
   readonly collections: readonly string[];
 }
@@ -60,9 +65,12 @@ export async function spellToken(token: Token): Promise<string> {
     Uint8Array.of(FORMAT, token.scope),
     token.account,
     ...[token.apiKey, checkedUid(token.vault), token.name].map(texts),
-    many(token.keys.map(([generation, key]) => join(number(generation, 4), key.reveal()))),
+    ...[token.keys, token.former].map((keys) =>
+      many(keys.map(([generation, key]) => join(number(generation, 4), key.reveal()))),
+    ),
     many(token.collections.map(texts)),
     number(token.floor, 4),
+    number(token.keyring),
   );
   const spelled = PREFIX + toUrl(join(body, await checksum(body)));
   try {
@@ -104,16 +112,18 @@ async function read(spelled: unknown): Promise<Token> {
   must(scope >= 1 && scope <= 3);
   const account = take(ACCOUNT);
   const [apiKey, vault, name] = [takeText(), takeText(), takeText()];
-  const keys = many((): Generation => [readNumber(take(4)), new Secret(take(KEY))]);
+  const takeKeys = () => many((): Generation => [readNumber(take(4)), new Secret(take(KEY))]);
+  const [keys, former] = [takeKeys(), takeKeys()];
   const collections = many(() => checkedName(takeText(), "token"));
-  const floor = readNumber(take(4));
-  const generations = keys.map(([generation]) => generation);
+  const [floor, keyring] = [readNumber(take(4)), readNumber(take(8))];
+  const generations = [...former, ...keys].map(([generation]) => generation);
   must(at === body.length && keys.length > 0 && ascend(generations) && generations.every(isGeneration));
-  must(floor >= 1 && floor <= (generations.at(-1) ?? 0));
+  must(floor >= 1 && floor <= (generations.at(-1) ?? 0) && isVersion(keyring));
+  must(former.length === 0 || scope === SCOPES.vault);
   must(/^[!-~]{1,1024}$/.test(apiKey) && checkedUid(vault) === vault);
   must(collections.length > 0 === (scope === SCOPES.collection) && new Set(collections).size === collections.length);
   if (scope === SCOPES.collection || name) checkedName(name, "token");
-  return { apiKey, account, scope, vault, name, floor, keys, collections };
+  return { apiKey, account, scope, vault, name, floor, keyring, keys, former, collections };
 }
 
 /** The keys that a token carries: of a vault, or of a collection. */
@@ -124,9 +134,13 @@ export async function tokenKeys(token: Token): Promise<VaultKeys | CollectionKey
     name,
     floor,
     keys,
+    former,
     collections: [wire, ...others],
   } = token;
-  if (wire === undefined) return vaultKeys(account, vault, keys, floor);
+  if (wire === undefined) {
+    const names = former.map(async ([generation, secret]) => ({ generation, names: await secret.key() }));
+    return { ...(await vaultKeys(account, vault, keys, floor)), former: await Promise.all(names) };
+  }
   return {
     account,
     vault,

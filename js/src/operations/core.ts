@@ -9,6 +9,7 @@ import type { Token } from "../format/tokens.js";
 import type { SignedIn, User } from "../net/decoders.js";
 import type { Session } from "../net/session.js";
 import { Device } from "./device.js";
+import type { TokenState } from "./tokenState.js";
 
 const MAX_DEVICE_NAME = 128;
 
@@ -35,6 +36,8 @@ export class Core {
   isForked = false;
   /** The token that is used instead of a session, and the keys in it. */
   token: { readonly token: Token; readonly keys: VaultKeys | CollectionKeys } | undefined;
+  /** Where what is seen with the token is saved. */
+  state: TokenState | undefined;
   /** Versions of keyrings that were taken over from too long after the last one seen. */
   readonly gaps = new Set<number>();
   /** What rotations have left as it was: reading it then was no belief. */
@@ -77,7 +80,7 @@ export class Core {
     this.onKeyring = [];
     for (const close of closing) close();
     this.isForked = false;
-    this.email = this.ring = this.descriptor = this.sealed = this.token = undefined;
+    this.email = this.ring = this.descriptor = this.sealed = this.token = this.state = undefined;
   }
 }
 

@@ -150,6 +150,12 @@ export class Scope<T = unknown> {
     return (this.vaultKeys ?? (await this.writeKeys())).floor;
   }
 
+  /** Whether a deletion is under a key of before those that a token carries. */
+  async isBeyond({ deletedAt, hmac }: Row): Promise<boolean> {
+    const [oldest] = (this.vaultKeys ?? (await this.own()))?.keys ?? [];
+    return deletedAt !== null && readProof(hmac).generation < (oldest?.generation ?? 1);
+  }
+
   /** Whether a collection on the wire is part of this place. */
   async holds(wire: string): Promise<boolean> {
     const own = await this.own();

@@ -129,6 +129,7 @@ export class Listing<T> {
     const verified = new Map<Row, ReturnType<typeof verifyRow>>();
     for (const row of rows) {
       if (this.#given.get(row.uid) === row.version || !(await scope.holds(row.collection))) continue;
+      if (!core.device.known(row.vaultUid, row.uid) && (await scope.isBeyond(row))) continue;
       const opened = verifyRow(core, scope, row);
       opened.catch(() => undefined); // it is awaited in its turn, unless a row before it was refused
       verified.set(row, opened);

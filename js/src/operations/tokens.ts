@@ -1,13 +1,15 @@
 // Tokens: an API key and the keys of a vault or a collection, for an agent or another program.
 import { Invalid, Locked, Tampered, VaultNotFound } from "../errors.js";
 import { checkedText } from "../format/encoding.js";
-import { collectionSecret, type Generation } from "../format/keys.js";
+import { collectionSecret, derive, type Generation } from "../format/keys.js";
 import { isSealed, openName } from "../format/names.js";
-import { readToken, SCOPES, spellToken, tokenKeys } from "../format/tokens.js";
+import { Secret } from "../format/secret.js";
+import { readToken, SCOPES, spellToken, type Token, tokenKeys } from "../format/tokens.js";
 import { makeKey } from "../net/requests/accounts.js";
 import { get as getVault } from "../net/requests/vaults.js";
 import type { Core } from "./core.js";
 import { Scope } from "./documents.js";
+import { type StatePlace, TokenState } from "./tokenState.js";
 import type { ValueType } from "./valueTypes.js";
 import * as vaults from "./vaults.js";
 
@@ -20,6 +22,11 @@ export interface TokenOptions {
   readonly permissions?: readonly Permission[] | undefined;
   /** In milliseconds since 1970; never by default. */
   readonly expiresAt?: number | undefined;
+  /**
+   * Whether it also opens what was written before the last rotation and not again since: versions in the history, and
+   * changes that wait in the replica of an agent. False by default.
+   */
+  readonly olderKeys?: boolean | undefined;
 }
 
 /** An API key that reaches a vault, together with the key that opens it. */
@@ -30,8 +37,18 @@ export async function vaultToken(
   options: TokenOptions = {},
 ): Promise<string> {
   const { uid, name: called, sealed } = await vaults.renewed(core, opened);
-  const keys = core.keyring().secrets(uid);
-  return make(core, name, uid, called, sealed ? SCOPES.vault : SCOPES.plainVault, keys, [], options);
+  const [keys, older] = carried(core, uid, options);
+  const former = older.map(
+    async ([generation, key]): Promise<Generation> => [generation, new Secret(await derive(await key.key(), "names"))],
+  );
+  return make(core, name, options, {
+    scope: sealed ? SCOPES.vault : SCOPES.plainVault,
+    vault: uid,
+    name: called,
+    keys,
+    former: sealed ? await Promise.all(former) : [],
+    collections: [],
+  });
 }
 
 /** An API key that reaches one collection, together with the key that opens it. */
@@ -43,43 +60,55 @@ export async function collectionToken(
 ): Promise<string> {
   const scope = await opened.renewed(core);
   const { name: called, wires } = await scope.writeKeys();
-  const keys = core
-    .keyring()
-    .secrets(scope.vault)
-    .map(
-      async ([generation, key]): Promise<Generation> => [generation, await collectionSecret(await key.key(), called)],
-    );
-  return make(core, name, scope.vault, called, SCOPES.collection, await Promise.all(keys), wires, options);
+  const keys = carried(core, scope.vault, options)[0].map(
+    async ([generation, key]): Promise<Generation> => [generation, await collectionSecret(await key.key(), called)],
+  );
+  return make(core, name, options, {
+    scope: SCOPES.collection,
+    vault: scope.vault,
+    name: called,
+    keys: await Promise.all(keys),
+    former: [],
+    collections: wires,
+  });
+}
+
+/** The keys of a vault that a token carries, and those that it does not. */
+function carried(core: Core, vault: string, { olderKeys = false }: TokenOptions): [Generation[], Generation[]] {
+  const [keys, floor] = [core.keyring().secrets(vault), core.keyring().entry(vault)?.floor ?? 1];
+  const first = olderKeys ? 0 : keys.findIndex(([generation]) => generation >= floor);
+  return [keys.slice(first), keys.slice(0, first)];
 }
 
 async function make(
   core: Core,
   name: string,
-  vault: string,
-  called: string,
-  scope: number,
-  keys: readonly Generation[],
-  collections: readonly string[],
-  options: TokenOptions,
+  { olderKeys: _, ...options }: TokenOptions,
+  parts: Pick<Token, "scope" | "vault" | "name" | "keys" | "former" | "collections">,
 ): Promise<string> {
-  const { account } = core.keyring();
+  const { vault, collections } = parts;
+  const { account, version: keyring } = core.keyring();
+  const floor = core.keyring().entry(vault)?.floor ?? 1;
   const scopes = { vaultUids: [vault], ...(collections.length && { collections }), ...options };
   const { key: apiKey } = await core.session.send(makeKey(checkedText(name, "name"), scopes));
   try {
-    const floor = core.keyring().entry(vault)?.floor ?? 1;
-    return await spellToken({ apiKey, account, scope, vault, name: called, floor, keys, collections });
+    return await spellToken({ apiKey, account, floor, keyring, ...parts });
   } catch (refusal) {
     if (!(refusal instanceof Invalid)) throw refusal;
     throw new Tampered("The server gave an API key that no token can carry.");
   }
 }
 
-/** Use a token instead of a session. */
-export async function useToken(core: Core, spelled: string): Promise<void> {
-  const token = await readToken(spelled);
+/** Use a token instead of a session. `state` is where what was seen earlier is saved. */
+export async function useToken(core: Core, spelled: string, state?: StatePlace): Promise<void> {
+  let token = await readToken(spelled);
   core.lock();
-  core.token = { token, keys: await tokenKeys(token) };
+  if (state) {
+    core.state = new TokenState(state, token);
+    token = await core.state.use(core, token);
+  }
   core.session.useKey(token.apiKey);
+  core.token = { token, keys: await tokenKeys(token) };
 }
 
 /** The scope of the collection that a token opens. `type` is that of its values. */

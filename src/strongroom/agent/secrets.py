@@ -1,7 +1,8 @@
 """Items and references for programs: from the agent of a person, or with the token of a machine.
 
 A machine has a token (`srv_…`) in `STRONGROOM_TOKEN`, or in the file that `STRONGROOM_TOKEN_FILE` names, and the
-server's address in `STRONGROOM_URL`. Then no agent is asked.
+server's address in `STRONGROOM_URL`. Then no agent is asked. The file that `STRONGROOM_STATE` names holds what earlier
+runs have seen.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ TOKEN_FILE: Final = "STRONGROOM_TOKEN_FILE"  # noqa: S105
 URL: Final = "STRONGROOM_URL"
 VAULT: Final = "STRONGROOM_VAULT"
 CA_FILE: Final = "STRONGROOM_CA_FILE"
+STATE: Final = "STRONGROOM_STATE"
 _MOST: Final = 1 << 16  # bytes of a token file
+_RESTORED: Final = " If its operator has restored it from a backup, delete {}: this machine then has seen nothing yet."
 
 
 class Secrets:
@@ -130,8 +133,10 @@ class _OfToken(Secrets):
         url = os.environ.get(URL)
         if not url:
             raise Failed("invalid", f"Set {URL} to the address of the server; a token does not say it.")
+        self._state = os.environ.get(STATE) or None
+        ca_file = os.environ.get(CA_FILE) or None
         try:
-            self._client: Client = Client.with_token(url, token, ca_file=os.environ.get(CA_FILE) or None)
+            self._client: Client = Client.with_token(url, token, state=self._state, ca_file=ca_file)
         except Refusal as refusal:
             raise Failed("invalid", f"The token of the environment cannot be used: {refusal}") from None
         self._catalog: Catalog | None = None
@@ -149,7 +154,7 @@ class _OfToken(Secrets):
         return found
 
     def close(self) -> None:
-        self._client.close()
+        self._opened(self._client.close)
 
     def _items(self) -> Catalog:
         from strongroom.agent.catalog import Catalog
@@ -175,9 +180,12 @@ class _OfToken(Secrets):
         return Shelf(vault.name, vault.uid, vault.items())
 
     def _opened(self, run: Callable[[], Any]) -> Any:
+        from strongroom.client.errors import RolledBack
         from strongroom.errors import Refusal
 
         try:
             return run()
-        except Refusal as refusal:
-            raise Failed(refusal.code, str(refusal)) from None
+        except (Failed, Refusal) as refusal:
+            said = _RESTORED.format(self._state) if refusal.code == RolledBack.code and self._state else ""
+            failed = Failed(refusal.code, f"{refusal}{said}", refusal.details if isinstance(refusal, Failed) else None)
+        raise failed  # not in a handler: the error would lead to frames that hold secrets

@@ -22,6 +22,7 @@ from strongroom.client.operations import (
     rotation,
     saved_sessions,
     sessions_and_keys,
+    token_state,
     usage_and_log,
     vaults,
 )
@@ -85,6 +86,7 @@ class AsyncClient(AsyncPart):
         url: str,
         token: str,
         *,
+        state: str | os.PathLike[str] | None = None,
         insecure: bool = False,
         timeout: float = 30.0,
         retries: int = RETRIES,
@@ -94,7 +96,11 @@ class AsyncClient(AsyncPart):
         trust_env: bool = True,
         transport: Any = None,
     ) -> Self:
-        """A client that opens what a token (`srv_…`) was made for, and nothing else."""
+        """A client that opens what a token (`srv_…`) was made for, and nothing else.
+
+        `state` is the path of a file that holds what was seen, so that the next run notices what is older. `lock` and
+        `close` write it, and `save_state`.
+        """
         token = checked_secret(token, "token")
         client = cls(
             url,
@@ -107,7 +113,7 @@ class AsyncClient(AsyncPart):
             trust_env=trust_env,
             transport=transport,
         )
-        sessions_and_keys.use_token(client._core, token)
+        sessions_and_keys.use_token(client._core, token, state)
         return client
 
     @classmethod
@@ -224,8 +230,10 @@ class AsyncClient(AsyncPart):
 
     async def close(self) -> None:
         """Close the connections and forget every key. The session stays open on the server: `logout` ends it."""
-        await self.lock()
-        await self._driver.close()
+        try:
+            await self.lock()
+        finally:
+            await self._driver.close()
 
     async def save_session(
         self, path: str | os.PathLike[str], *, keyring: str | None = None, needs_password: bool = False
@@ -245,8 +253,13 @@ class AsyncClient(AsyncPart):
         """Forget every key and token. The session stays open on the server, and a file that it is saved in stays."""
         try:
             await self._run(saved_sessions.update(self._core))
+            await self.save_state()
         finally:
             self._core.lock()
+
+    async def save_state(self) -> None:
+        """Write what was seen into the state file that `with_token` was given, if there is one."""
+        await self._run(token_state.save(self._core))
 
     # The account
 

@@ -97,12 +97,30 @@ class AsyncVault(AsyncPart):
         """Delete the vault and everything in it, at once and for good."""
         await self._run(vaults.delete_vault(self._core, self._opened))
 
-    async def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
-        """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one."""
-        keys = self._opened.keys
+    async def token(
+        self,
+        name: str,
+        *,
+        permissions: Permissions | None = None,
+        expires_at: int | None = None,
+        older_keys: bool = False,
+    ) -> str:
+        """A token (`srv_…`) that opens this vault and nothing else: an API key and the vault's key in one.
+
+        With `older_keys` it also opens what was written before the last rotation and not again since: versions in the
+        history, and changes that wait in the replica of an agent.
+        """
+        opened = vaults.renewed(self._core, self._opened)
         return await self._run(
             sessions_and_keys.make_token(
-                self._core, name, keys, self.name, permissions, expires_at, sealed=self._opened.sealed
+                self._core,
+                name,
+                opened.keys,
+                opened.name,
+                permissions,
+                expires_at,
+                sealed=opened.sealed,
+                older_keys=older_keys,
             )
         )
 
@@ -221,11 +239,20 @@ class AsyncCollection(AsyncPart, Generic[T]):
         """The changes after a cursor; deletions included."""
         return AsyncChanges(self._core, self._driver, self._scope, checked_cursor(cursor))
 
-    async def token(self, name: str, *, permissions: Permissions | None = None, expires_at: int | None = None) -> str:
-        """A token (`srv_…`) that opens this collection and nothing else."""
-        keys = self._scope.write_keys()
+    async def token(
+        self,
+        name: str,
+        *,
+        permissions: Permissions | None = None,
+        expires_at: int | None = None,
+        older_keys: bool = False,
+    ) -> str:
+        """A token (`srv_…`) that opens this collection and nothing else; `older_keys` as for a vault."""
+        keys = documents.renewed(self._core, self._scope).write_keys()
         return await self._run(
-            sessions_and_keys.make_token(self._core, name, keys, self.name, permissions, expires_at, sealed=True)
+            sessions_and_keys.make_token(
+                self._core, name, keys, self.name, permissions, expires_at, sealed=True, older_keys=older_keys
+            )
         )
 
 

@@ -22,6 +22,7 @@ from strongroom.client.operations import (
     rotation,
     saved_sessions,
     sessions_and_keys,
+    token_state,
     usage_and_log,
     vaults,
 )
@@ -86,6 +87,7 @@ class Client(Part):
         url: str,
         token: str,
         *,
+        state: str | os.PathLike[str] | None = None,
         insecure: bool = False,
         timeout: float = 30.0,
         retries: int = RETRIES,
@@ -95,7 +97,11 @@ class Client(Part):
         trust_env: bool = True,
         transport: Any = None,
     ) -> Self:
-        """A client that opens what a token (`srv_…`) was made for, and nothing else."""
+        """A client that opens what a token (`srv_…`) was made for, and nothing else.
+
+        `state` is the path of a file that holds what was seen, so that the next run notices what is older. `lock` and
+        `close` write it, and `save_state`.
+        """
         token = checked_secret(token, "token")
         client = cls(
             url,
@@ -108,7 +114,7 @@ class Client(Part):
             trust_env=trust_env,
             transport=transport,
         )
-        sessions_and_keys.use_token(client._core, token)
+        sessions_and_keys.use_token(client._core, token, state)
         return client
 
     @classmethod
@@ -225,8 +231,10 @@ class Client(Part):
 
     def close(self) -> None:
         """Close the connections and forget every key. The session stays open on the server: `logout` ends it."""
-        self.lock()
-        self._driver.close()
+        try:
+            self.lock()
+        finally:
+            self._driver.close()
 
     def save_session(
         self, path: str | os.PathLike[str], *, keyring: str | None = None, needs_password: bool = False
@@ -246,8 +254,13 @@ class Client(Part):
         """Forget every key and token. The session stays open on the server, and a file that it is saved in stays."""
         try:
             self._run(saved_sessions.update(self._core))
+            self.save_state()
         finally:
             self._core.lock()
+
+    def save_state(self) -> None:
+        """Write what was seen into the state file that `with_token` was given, if there is one."""
+        self._run(token_state.save(self._core))
 
     # The account
 

@@ -79,7 +79,7 @@ class SealedMemory:
 
     def _client(self) -> AsyncClient:
         token = read_token_file(self._where.token_file)
-        return AsyncClient.with_token(self._where.url, token, ca_file=self._where.ca_file)
+        return AsyncClient.with_token(self._where.url, token, state=self._where.state_file, ca_file=self._where.ca_file)
 
 
 def _collection(client: AsyncClient) -> AsyncCollection[Any]:

@@ -50,11 +50,15 @@ class Template(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class Memory(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The collection of the sealed memory: the server's address, and a file with a token for one collection."""
+    """The collection of the sealed memory: the server's address, and a file with a token for one collection.
+
+    The file `state_file` holds what earlier calls have seen.
+    """
 
     url: str
     token_file: str
     ca_file: str | None = None
+    state_file: str | None = None
 
 
 class Policy(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -91,8 +91,8 @@ class ClientFactory(ABC):
         """A client that nobody has logged in with."""
 
     @abstractmethod
-    def with_token(self, token: str, url: str | None = None) -> Any:
-        """A client of a token."""
+    def with_token(self, token: str, url: str | None = None, *, state: Path | None = None) -> Any:
+        """A client of a token; `state` is its state file."""
 
     @abstractmethod
     def import_account(self, url: str, path: Path, email: str, password: str, **options: Any) -> Any:
@@ -127,9 +127,10 @@ class PythonClientFactory(ClientFactory):
         """A client that nobody has logged in with."""
         return self._keep((Client if self._loop is None else AsyncClient)(url or self.url, **options))
 
-    def with_token(self, token: str, url: str | None = None) -> Any:
-        """A client of a token."""
-        return self._keep((Client if self._loop is None else AsyncClient).with_token(url or self.url, token))
+    def with_token(self, token: str, url: str | None = None, *, state: Path | None = None) -> Any:
+        """A client of a token; `state` is its state file."""
+        make = Client if self._loop is None else AsyncClient
+        return self._keep(make.with_token(url or self.url, token, state=state))
 
     def import_account(self, url: str, path: Path, email: str, password: str, **options: Any) -> Any:
         """A client of an account that has moved."""

@@ -415,8 +415,10 @@ class TypeScriptClientFactory(ClientFactory):
         spelled = {camel(name): value for name, value in options.items() if value is not None}
         return self.node.ask("new", args=(url or self.url, spelled))
 
-    def with_token(self, token: str, url: str | None = None) -> Any:
-        """A client of a token."""
+    def with_token(self, token: str, url: str | None = None, *, state: Path | None = None) -> Any:
+        """A client of a token; `state` is its state file."""
+        if state is not None:
+            return self.node.ask("with-state", args=(url or self.url, token, str(state)))
         return self.node.ask("static", name="withToken", args=(url or self.url, token))
 
     def import_account(self, url: str, path: Path, email: str, password: str, **options: Any) -> Any:

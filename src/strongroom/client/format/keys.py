@@ -9,15 +9,23 @@ vault key   ─┬─ blob key
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Sequence
+from typing import Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from strongroom.client.errors import Locked
 from strongroom.client.format import primitives
 from strongroom.client.format.encoding import checked_name, items, label, text
 
 ACCOUNT: Final = 16  # bytes of an account id
+_NEWER: Final = "This was written with keys that are newer than yours; log in again, or ask for a new token."
+_OLDER: Final = (
+    "This was written with keys of before a rotation, which this token does not carry; ask for a token with older keys."
+)
+
+
+K = TypeVar("K", "CollectionKey", "VaultKey")
 
 
 def derive(key: bytes, purpose: str, *parts: bytes, salt: bytes = b"") -> bytes:
@@ -68,12 +76,13 @@ class CollectionKeys(Struct, frozen=True, kw_only=True):
         """The name on the wire under which documents are created."""
         return self.wires[0]
 
+    def from_floor(self) -> CollectionKeys:
+        """The keys that open live rows."""
+        return structs.replace(self, keys=tuple(key for key in self.keys if key.generation >= self.floor))
+
     def of(self, generation: int) -> CollectionKey:
         """The key of a generation; Locked where it is not here."""
-        for key in reversed(self.keys):
-            if key.generation == generation:
-                return key
-        raise Locked("This was written with keys that are newer than yours; log in again, or ask for a new token.")
+        return _of(self.keys, generation)
 
     def __repr__(self) -> str:
         return f"CollectionKeys(vault={self.vault!r}, ...)"
@@ -103,11 +112,27 @@ class VaultKey(Struct, frozen=True, kw_only=True):
         return f"VaultKey(vault={self.vault!r}, generation={self.generation}, ...)"
 
 
+class NamesKey(Struct, frozen=True, kw_only=True):
+    """The key of the sealed names of one vault in one generation: all that a token carries of an older one."""
+
+    account: bytes
+    vault: str
+    generation: int
+    key: bytes
+
+    def names(self) -> bytes:
+        """The key itself."""
+        return self.key
+
+    def __repr__(self) -> str:
+        return f"NamesKey(vault={self.vault!r}, generation={self.generation}, ...)"
+
+
 class VaultKeys(Struct, frozen=True, kw_only=True):
-    """The keys of one vault, of every generation in ascending order.
+    """The keys of one vault, of every generation in ascending order; those of a token may lack the oldest.
 
     `keyring` is the version of the keyring that they are from; None for those of a token. `floor` is the lowest
-    generation of a live row.
+    generation of a live row. `former` are the names keys of generations before `keys`.
     """
 
     account: bytes
@@ -115,6 +140,7 @@ class VaultKeys(Struct, frozen=True, kw_only=True):
     keys: tuple[VaultKey, ...]
     keyring: int | None = None
     floor: int = 1
+    former: tuple[NamesKey, ...] = ()
 
     @classmethod
     def build(
@@ -125,10 +151,23 @@ class VaultKeys(Struct, frozen=True, kw_only=True):
         *,
         keyring: int | None = None,
         floor: int = 1,
+        former: Sequence[tuple[int, bytes]] = (),
     ) -> VaultKeys:
         """From pairs of generation and key."""
         made = tuple(VaultKey(account=account, vault=vault, generation=number, key=key) for number, key in keys)
-        return cls(account=account, vault=vault, keys=made, keyring=keyring, floor=floor)
+        older = tuple(NamesKey(account=account, vault=vault, generation=number, key=key) for number, key in former)
+        return cls(account=account, vault=vault, keys=made, keyring=keyring, floor=floor, former=older)
+
+    def from_floor(self) -> VaultKeys:
+        """The keys that open live rows and read every name: no key of before the floor, but those of names."""
+        former = [(key.generation, key.names()) for key in self.naming if key.generation < self.floor]
+        keys = [(key.generation, key.key) for key in self.keys if key.generation >= self.floor]
+        return VaultKeys.build(self.account, self.vault, keys, keyring=self.keyring, floor=self.floor, former=former)
+
+    @property
+    def naming(self) -> tuple[NamesKey | VaultKey, ...]:
+        """What seals names, of every generation in ascending order."""
+        return (*self.former, *self.keys)
 
     @property
     def newest(self) -> VaultKey:
@@ -137,13 +176,17 @@ class VaultKeys(Struct, frozen=True, kw_only=True):
 
     def of(self, generation: int) -> VaultKey:
         """The key of a generation; Locked where it is not here."""
-        for key in reversed(self.keys):
-            if key.generation == generation:
-                return key
-        raise Locked("This was written with keys that are newer than yours; log in again, or ask for a new token.")
+        return _of(self.keys, generation)
 
     def __repr__(self) -> str:
         return f"VaultKeys(vault={self.vault!r}, ...)"
+
+
+def _of(keys: Sequence[K], generation: int) -> K:
+    for key in reversed(keys):
+        if key.generation == generation:
+            return key
+    raise Locked(_OLDER if generation < keys[0].generation else _NEWER)
 
 
 def keyring_key(account_key: bytes) -> bytes:

@@ -26,7 +26,7 @@ from strongroom.client.format.encoding import (
     to_url,
     without_prefix,
 )
-from strongroom.client.format.keys import CollectionKeys, VaultKey, VaultKeys, derive
+from strongroom.client.format.keys import CollectionKeys, NamesKey, VaultKey, VaultKeys, derive
 from strongroom.client.format.primitives import KEY, TAG
 from strongroom.errors import Invalid
 
@@ -73,24 +73,24 @@ def seal_vault_name(keys: VaultKey, name: str) -> str:
 
 def open_vault_name(keys: VaultKeys, sealed: str) -> str:
     """A vault's name as people see it."""
-    return _open(keys, _VAULT, sealed)
+    return _open(_find(keys, sealed), _VAULT, sealed)
 
 
-def seal_collection_name(keys: VaultKey, name: str) -> str:
+def seal_collection_name(keys: VaultKey | NamesKey, name: str) -> str:
     """A collection's name as the server sees it; in another vault, and in another generation, it looks different."""
     return _seal(keys, _COLLECTION, plain(name, "collection"))
 
 
 def open_collection_name(keys: VaultKeys, sealed: str) -> str:
     """A collection's name as people see it."""
-    return _open(keys, _COLLECTION, sealed)
+    return _open(_find(keys, sealed), _COLLECTION, sealed)
 
 
 def collection_keys(keys: VaultKeys, name: str, *, sealed: bool) -> CollectionKeys:
     """The keys of a collection of every generation, and all of its names on the wire."""
     wires = [plain(name, "collection")]
     if sealed:
-        wires = [seal_collection_name(key, name) for key in reversed(keys.keys)]
+        wires = [seal_collection_name(key, name) for key in reversed(keys.naming)]
     return CollectionKeys(
         account=keys.account,
         vault=keys.vault,
@@ -102,7 +102,7 @@ def collection_keys(keys: VaultKeys, name: str, *, sealed: bool) -> CollectionKe
     )
 
 
-def _place(keys: VaultKey, purpose: str) -> bytes:
+def _place(keys: VaultKey | NamesKey, purpose: str) -> bytes:
     return items(label(purpose), keys.account, text(keys.vault))
 
 
@@ -114,7 +114,7 @@ def _cipher_key(key: bytes, digest: bytes) -> bytes:
     return derive(key, "name-box", salt=digest)
 
 
-def _seal(keys: VaultKey, purpose: str, name: str) -> str:
+def _seal(keys: VaultKey | NamesKey, purpose: str, name: str) -> str:
     raw = text(name)
     if len(raw) > LONGEST:
         raise Invalid({"name": f"must be at most {LONGEST} bytes in UTF-8 to be sealed"})
@@ -123,16 +123,26 @@ def _seal(keys: VaultKey, purpose: str, name: str) -> str:
     digest = _digest(key, place, padded)
     head = generation_bytes(keys.generation) + digest
     sealed = PREFIX + to_url(head + primitives.encrypt(_cipher_key(key, digest), padded, place))
-    if _open(VaultKeys(account=keys.account, vault=keys.vault, keys=(keys,)), purpose, sealed) != name:
+    if read_generation(_read(sealed)[:4]) != keys.generation or _open(keys, purpose, sealed) != name:
         raise Tampered("What was sealed does not open again; nothing was sent.")
     return sealed
 
 
-def _open(vault: VaultKeys, purpose: str, sealed: str) -> str:
+def _find(vault: VaultKeys, sealed: str) -> VaultKey | NamesKey:
+    """The key that a name is sealed under."""
+    generation = read_generation(_read(sealed)[:4])
+    return next((key for key in vault.former if key.generation == generation), None) or vault.of(generation)
+
+
+def _read(sealed: str) -> bytes:
     raw = from_url(without_prefix(sealed))
     if len(raw) < 4 + KEY + _STEP + TAG:
         raise Tampered
-    keys = vault.of(read_generation(raw[:4]))
+    return raw
+
+
+def _open(keys: VaultKey | NamesKey, purpose: str, sealed: str) -> str:
+    raw = _read(sealed)
     key, place, digest = keys.names(), _place(keys, purpose), raw[4 : 4 + KEY]
     padded = primitives.decrypt(_cipher_key(key, digest), raw[4 + KEY :], place)
     if padded is None or not primitives.equal(_digest(key, place, padded), digest):

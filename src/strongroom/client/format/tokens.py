@@ -2,7 +2,8 @@
 
     srv_ ‖ base64url(format (1) ‖ scope (1) ‖ account id (16) ‖ API key ‖ vault uid ‖ name
                      ‖ number of keys (1) ‖ generation (4) and key (32) of each
-                     ‖ number of collections (1) ‖ the name on the wire of each ‖ floor (4)
+                     ‖ number of names keys (1) ‖ generation (4) and key (32) of each
+                     ‖ number of collections (1) ‖ the name on the wire of each ‖ floor (4) ‖ keyring version (8)
                      ‖ the first 4 bytes of a SHA-256 of all that)
 
 Texts are preceded by their length in two bytes.
@@ -25,12 +26,14 @@ from strongroom.client.format.encoding import (
     from_url,
     generation_bytes,
     is_generation,
+    is_version,
     items,
     label,
+    number,
     text,
     to_url,
 )
-from strongroom.client.format.keys import ACCOUNT, CollectionKey, CollectionKeys, VaultKeys
+from strongroom.client.format.keys import ACCOUNT, CollectionKey, CollectionKeys, NamesKey, VaultKeys
 from strongroom.client.format.primitives import KEY
 from strongroom.errors import Invalid, Refusal
 
@@ -48,10 +51,12 @@ class Token(Struct, frozen=True, kw_only=True):
     """An API key, and the keys of a vault or of one of its collections. `name` is what people call it.
 
     `sealed` says of a vault that its names are sealed: a client that took the server's word would tell it names.
+    `keyring` is the version of the keyring that the keys and the floor are from.
     """
 
     api_key: str
     keys: VaultKeys | CollectionKeys
+    keyring: int
     name: str = ""
     sealed: bool = True
 
@@ -62,14 +67,18 @@ class Token(Struct, frozen=True, kw_only=True):
 
     def spelled(self) -> str:
         """The token as text: a secret as a whole."""
-        keys, wires = self.keys, tuple[str, ...]()
+        keys, wires, former = self.keys, tuple[str, ...](), tuple[NamesKey, ...]()
         scope = VAULT if self.sealed else PLAIN_VAULT
         if isinstance(keys, CollectionKeys):
             scope, wires = COLLECTION, keys.wires
+        else:
+            former = keys.former
         body = bytes((FORMAT, scope)) + keys.account
         body += b"".join(_text(part) for part in (self.api_key, keys.vault, self.name))
-        body += _count(keys.keys) + b"".join(generation_bytes(key.generation) + key.key for key in keys.keys)
-        body += _count(wires) + b"".join(_text(wire) for wire in wires) + generation_bytes(keys.floor)
+        for carried in (keys.keys, former):
+            body += _count(carried) + b"".join(generation_bytes(key.generation) + key.key for key in carried)
+        body += _count(wires) + b"".join(_text(wire) for wire in wires)
+        body += generation_bytes(keys.floor) + number(self.keyring)
         spelled = PREFIX + to_url(body + _check(body))
         if read(spelled) != self:
             raise Invalid({"token": "has a part that a token cannot carry"})
@@ -103,14 +112,14 @@ def _read(spelled: str) -> Token:
     reader.take(2)
     account = reader.take(ACCOUNT)
     api_key, vault, name = reader.text(), reader.text(), reader.text()
-    keys = [(int.from_bytes(reader.take(4), "big"), reader.take(KEY)) for _ in range(reader.count())]
+    keys, former = reader.keys(), reader.keys()
     wires = tuple(checked_name(reader.text(), "token") for _ in range(reader.count()))
-    floor = int.from_bytes(reader.take(4), "big")
+    floor, keyring = int.from_bytes(reader.take(4), "big"), int.from_bytes(reader.take(8), "big")
     reader.end()
-    numbers = [generation for generation, _ in keys]
+    numbers = [generation for generation, _ in (*former, *keys)]
     if not keys or numbers != sorted(set(numbers)) or not all(is_generation(one) for one in numbers):
         raise Tampered
-    if not 1 <= floor <= numbers[-1]:
+    if not 1 <= floor <= numbers[-1] or not is_version(keyring) or (former and body[1] != VAULT):
         raise Tampered
     if not _API_KEY.fullmatch(api_key) or checked_uid(vault) != vault or bool(wires) != (body[1] == COLLECTION):
         raise Tampered
@@ -118,12 +127,12 @@ def _read(spelled: str) -> Token:
         raise Tampered
     if body[1] != COLLECTION:
         name = name and checked_name(name, "token")
-        opened = VaultKeys.build(account, vault, keys, floor=floor)
-        return Token(api_key=api_key, keys=opened, name=name, sealed=body[1] == VAULT)
+        opened = VaultKeys.build(account, vault, keys, floor=floor, former=former)
+        return Token(api_key=api_key, keys=opened, keyring=keyring, name=name, sealed=body[1] == VAULT)
     name = checked_name(name, "token")
     made = tuple(CollectionKey.of(generation, key) for generation, key in keys)
     collection = CollectionKeys(account=account, vault=vault, name=name, wires=wires, keys=made, floor=floor)
-    return Token(api_key=api_key, keys=collection, name=name)
+    return Token(api_key=api_key, keys=collection, keyring=keyring, name=name)
 
 
 class _Reader:
@@ -146,6 +155,10 @@ class _Reader:
     def count(self) -> int:
         """How many follow."""
         return self.take(1)[0]
+
+    def keys(self) -> list[tuple[int, bytes]]:
+        """Keys, each with its generation."""
+        return [(int.from_bytes(self.take(4), "big"), self.take(KEY)) for _ in range(self.count())]
 
     def end(self) -> None:
         """Refuse what is left."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from strongroom.client.format.keyring import Keyring
     from strongroom.client.format.tokens import Token
     from strongroom.client.net.effects import Effects
+    from strongroom.client.operations.token_state import TokenState
     from strongroom.model import User
     from strongroom.wire.responses import SignedIn
 
@@ -66,6 +67,7 @@ class Core:
         self.sealed: str | None = None
         self.forked = False  # the server has shown another keyring than this one that does not follow on it
         self.token: Token | None = None
+        self.state: TokenState | None = None  # where what is seen with the token is saved
         self.gaps: set[int] = set()  # versions of keyrings that were taken over from too long after the last one seen
         self.doubted: set[str] = set()  # what rotations have left as it was: reading it then was no belief
         self.on_lock: list[Callable[[], None]] = []
@@ -130,7 +132,7 @@ class Core:
         closing, self.on_lock, self.on_keyring = self.on_lock, [], []
         for close in closing:
             close()
-        self.email = self.ring = self.descriptor = self.sealed = self.token = None
+        self.email = self.ring = self.descriptor = self.sealed = self.token = self.state = None
         self.forked = False
 
     def __repr__(self) -> str:

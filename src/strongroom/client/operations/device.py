@@ -124,10 +124,14 @@ class Device:
     def remember(self, email: str, memory: Memory) -> None:
         """Begin with what was seen earlier: every response from now on is held against it."""
         self._accounts[email] = memory.account
-        for uid, vault in memory.vaults.items():
+        for uid in {*memory.vaults, *memory.rows}:
+            self.remember_vault(uid, memory.vaults.get(uid), memory.rows.get(uid, {}))
+
+    def remember_vault(self, uid: str, vault: KnownVault | None, rows: dict[str, KnownDocument]) -> None:
+        """Begin with what was seen earlier of a vault and its documents."""
+        if vault is not None:
             self._vaults[uid] = msgspec.structs.replace(vault, order=0)
-        for uid, rows in memory.rows.items():
-            self._rows[uid] = {row: msgspec.structs.replace(known, order=0) for row, known in rows.items()}
+        self._rows[uid] = {row: msgspec.structs.replace(known, order=0) for row, known in rows.items()}
 
     # Vaults
 

@@ -134,6 +134,12 @@ class KeyScope(Struct, frozen=True, kw_only=True):
         """Refuse a live row below the floor."""
         seal.require_floor(self.key(row.collection), row)
 
+    def is_beyond(self, row: model.Document) -> bool:
+        """Whether a deletion is under a key of before those that a token carries."""
+        keys = self.vault_keys or self.collection_keys
+        oldest = 1 if keys is None else keys.keys[0].generation
+        return oldest > 1 and row.deleted_at is not None and seal.read_proof(row.hmac).generation < oldest
+
     def holds(self, wire: str) -> bool:
         """Whether a collection on the wire is part of this place."""
         return self.collection_keys is None or wire in self.collection_keys.wires

@@ -97,6 +97,9 @@ class Listing:
                 continue
             if not self._scope.holds(row.collection):
                 continue
+            if self._scope.is_beyond(row) and self._core.device.known(row.vault_uid, row.uid) is None:
+                self._seen[row.uid] = row.version
+                continue
             document = yield from open_row(self._core, self._scope, row, mark, keep=not self._survey)
             if document is None:
                 document = yield from get(self._core, self._scope, row.uid, deleted=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,7 +18,7 @@ from strongroom.client.format import derive, keyring
 from strongroom.client.format.derive import Descriptor
 from strongroom.client.format.encoding import checked_text, to_base64
 from strongroom.client.net import effects
-from strongroom.client.net.effects import Sleep
+from strongroom.client.operations import own_files
 from strongroom.client.operations.device import Memory, merged
 from strongroom.client.operations.session_file import Contents, SessionFile
 from strongroom.errors import Invalid, InvalidRefreshToken
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from strongroom.client.net.effects import Effects
     from strongroom.client.operations.core import Core
 
-T = TypeVar("T")
-_TURN: Final = 60.0  # seconds to wait for another program that refreshes the session
-_PAUSE: Final = 0.02
 _GONE: Final = (
     "The saved session is gone: another program has logged out or in again, or its file was deleted; log in again."
 )
@@ -46,7 +43,7 @@ class SavedSession:
 
     def exchange(self, refresh: str, request: Effects[tuple[str, str]]) -> Effects[tuple[str, str]]:
         """New access and refresh tokens: those that another program has saved, else those of the request."""
-        return (yield from _in_turn(self._file, self._exchange(refresh, request)))
+        return (yield from own_files.in_turn(self._file.path, self._exchange(refresh, request)))
 
     def _exchange(self, refresh: str, request: Effects[tuple[str, str]]) -> Effects[tuple[str, str]]:
         saved = yield from effects.compute(self._file.read)
@@ -62,7 +59,7 @@ class SavedSession:
 
     def update(self) -> Effects[None]:
         """Save the keyring, and what was seen meanwhile."""
-        yield from _in_turn(self._file, self._update())
+        yield from own_files.in_turn(self._file.path, self._update())
 
     def _update(self) -> Effects[None]:
         saved = yield from effects.compute(self._file.read)
@@ -80,7 +77,7 @@ class SavedSession:
 
     def delete(self) -> Effects[None]:
         """Delete the file."""
-        yield from _in_turn(self._file, effects.compute(self._file.delete))
+        yield from own_files.in_turn(self._file.path, effects.compute(self._file.delete))
 
     def __repr__(self) -> str:
         return "SavedSession(...)"
@@ -101,7 +98,7 @@ def save(
     file = yield from effects.compute(lambda: SessionFile.new(path, service, needs_password=needs_password))
     mine = _contents(core, core.session.url, access, refresh)
     try:
-        memory = yield from _in_turn(file, effects.compute(lambda: _save(file, mine)))
+        memory = yield from own_files.in_turn(file.path, effects.compute(lambda: _save(file, mine)))
     except BaseException:
         file.forget_key()
         raise
@@ -169,22 +166,6 @@ def update(core: Core) -> Effects[None]:
     if core.session.saved is not None:
         with suppress(Invalid):
             yield from core.session.saved.update()
-
-
-def _in_turn(file: SessionFile, steps: Effects[T]) -> Effects[T]:
-    """Run an operation while no other program uses the file."""
-    lock = file.try_lock()
-    waited = 0.0
-    while lock is None:
-        if waited > _TURN:
-            raise Invalid({"path": f"is in use by another program for too long: {file.path.name}"})
-        yield Sleep(_PAUSE)
-        waited += _PAUSE
-        lock = file.try_lock()
-    try:
-        return (yield from steps)
-    finally:
-        lock.release()
 
 
 def _newest(saved: Contents, mine: Contents) -> Contents:

@@ -9,9 +9,7 @@ keyring, which the master password opens in the replica. A file that others can 
 
 from __future__ import annotations
 
-import errno
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -24,14 +22,17 @@ from strongroom.client.format import box, primitives
 from strongroom.client.format.encoding import from_base64, from_url, items, label, text, to_url
 from strongroom.client.format.keyring import Keyring, reopen
 from strongroom.client.format.primitives import KEY, SecretBytes, SecretText
+from strongroom.client.operations import own_files
 from strongroom.client.operations.device import Memory
 from strongroom.errors import Invalid
 
 _ANY_FORMAT: Final = "strongroom session "
 FORMAT: Final = f"{_ANY_FORMAT}2"
-_MOST: Final = 1 << 30  # bytes of a file
-_NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _AGAIN: Final = "Log in again and save the session anew"
+_COPIED: Final = (
+    "They may have copied it: end that session from another login, delete the file, and log in again; or run chmod 600 "
+    "if you know that nobody did"
+)
 
 
 class Contents(Struct, frozen=True, kw_only=True):
@@ -80,7 +81,7 @@ class SessionFile:
         """A file that is not written yet, with a fresh key; in the keyring, if there is a service."""
         id_, key = to_url(primitives.random(16)), SecretBytes(primitives.random(KEY))
         made = cls(Path(path).absolute(), id_, key, service, needs_password=needs_password)
-        _check_folder(made.path)
+        own_files.check_folder(made.path)
         if service is not None:
             _in_keyring("set_password", service, f"session {made.id}", SecretText(to_url(made._key)))
         return made
@@ -89,7 +90,7 @@ class SessionFile:
     def open_(cls, path: str | os.PathLike[str], ring: Keyring | None = None) -> tuple[SessionFile, Contents]:
         """A file and what it holds. One that needs the password is opened with the keyring."""
         where = Path(path).absolute()
-        _check_folder(where)
+        own_files.check_folder(where)
         found = _read(where)
         if found is None:
             raise Locked(f"There is no saved session at {where.name}; log in.")
@@ -120,20 +121,7 @@ class SessionFile:
             key=to_url(self._key) if self._service is None and not self._needs_password else None,
             sealed=to_url(sealed),
         )
-        part = self.path.with_name(f"{self.path.name}.part")
-        try:
-            part.unlink(missing_ok=True)  # of a process that was killed
-            descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_FOLLOW, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(msgspec.json.encode(envelope))
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path)
-            _sync_folder(self.path.parent)
-        except OSError as error:
-            with suppress(OSError):
-                part.unlink(missing_ok=True)
-            raise Invalid({"path": f"cannot be written: {self.path.name}: {_said(error)}"}) from None
+        own_files.replace(self.path, msgspec.json.encode(envelope))
 
     def delete(self) -> None:
         """Delete the file, unless it is by now that of another login, and its key from the keyring."""
@@ -149,10 +137,6 @@ class SessionFile:
             with suppress(Invalid, ModuleNotFoundError):
                 _in_keyring("delete_password", self._service, f"session {self.id}")
 
-    def try_lock(self) -> FileLock | None:
-        """The lock of the file, if no other program has it."""
-        return FileLock.take(self.path.with_name(f"{self.path.name}.lock"))
-
     def _associated(self) -> bytes:
         return items(label("session-file"), text(self.id))
 
@@ -166,61 +150,12 @@ class SessionFile:
         return f"SessionFile({self.path.name!r})"
 
 
-class FileLock:
-    """A lock that programs share. The operating system releases it when its process ends, however that happens."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    @classmethod
-    def take(cls, path: Path) -> FileLock | None:
-        """The lock, or None if it is taken."""
-        try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | _NO_FOLLOW, 0o600)
-        except OSError as error:
-            raise Invalid({"path": f"cannot be locked: {path.name}: {_said(error)}"}) from None
-        if _lock(descriptor):
-            return cls(descriptor)
-        os.close(descriptor)
-        return None
-
-    def release(self) -> None:
-        """Let others have it."""
-        os.close(self._descriptor)
-
-
-def _lock(descriptor: int) -> bool:
-    try:
-        if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined, unused-ignore]
-        else:
-            import fcntl
-
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def _read(path: Path) -> _Envelope | None:
     """The file, if only its owner can read it; None if there is none."""
     name = path.name
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | _NO_FOLLOW)
-    except FileNotFoundError:
+    raw = own_files.read(path, _COPIED)
+    if raw is None:
         return None
-    except OSError as error:
-        link = error.errno == errno.ELOOP
-        said = "is a symbolic link; name the file itself" if link else f"cannot be opened: {_said(error)}"
-        raise Invalid({"path": f"{said}: {name}"}) from None
-    try:
-        _check_owner(os.fstat(descriptor), name)
-        with os.fdopen(descriptor, "rb", closefd=False) as file:
-            raw = SecretBytes(file.read(_MOST))
-    finally:
-        os.close(descriptor)
     with suppress(msgspec.MsgspecError, ValueError):
         found = msgspec.json.decode(raw, type=_Envelope)
         if found.format == FORMAT:
@@ -228,45 +163,6 @@ def _read(path: Path) -> _Envelope | None:
         if found.format.startswith(_ANY_FORMAT):
             raise Invalid({"path": f"is a session file of another release: {name}. {_AGAIN}, or update this program"})
     raise Invalid({"path": f"is not a session file, or was cut off: {name}. It was not changed"})
-
-
-def _check_owner(found: os.stat_result, name: str) -> None:
-    if not stat.S_ISREG(found.st_mode):
-        raise Invalid({"path": f"is a folder or another thing that is not a file: {name}"})
-    if os.name == "nt":
-        return  # permissions are those of the folder there
-    if found.st_uid != os.geteuid():
-        raise Invalid({"path": f"belongs to another user of this machine: {name}"})
-    if stat.S_IMODE(found.st_mode) & 0o077:
-        mode = f"{stat.S_IMODE(found.st_mode):o}"
-        raise Invalid(
-            {
-                "path": f"can be read by others (mode {mode}): {name}. They may have copied it: end that session from "
-                "another login, delete the file, and log in again; or run chmod 600 if you know that nobody did"
-            }
-        )
-
-
-def _check_folder(path: Path) -> None:
-    """Refuse a folder in which others could replace the file."""
-    try:
-        found = path.parent.stat()
-    except OSError as error:
-        raise Invalid({"path": f"is in a folder that cannot be used: {path.parent}: {_said(error)}"}) from None
-    if os.name == "nt":
-        return
-    shared = stat.S_IMODE(found.st_mode) & 0o022 and not found.st_mode & stat.S_ISVTX
-    if shared or found.st_uid not in {0, os.geteuid()}:
-        raise Invalid({"path": f"is in a folder in which others can replace it: {path.parent}; use one of your own"})
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name != "nt":
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _derived(ring: Keyring, id_: str) -> bytes:
@@ -302,7 +198,3 @@ def _in_keyring(what: str, *given: str) -> Any:
         return getattr(keyring, what)(*given)
     except Exception as error:  # noqa: BLE001 - backends raise what they like
         raise Invalid({"keyring": f"of this machine cannot be used: {type(error).__name__}"}) from None
-
-
-def _said(error: OSError) -> str:
-    return error.strerror or "unknown error"

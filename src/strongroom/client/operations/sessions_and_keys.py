@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -13,6 +14,7 @@ from strongroom.client.format.encoding import checked_text
 from strongroom.client.format.keys import CollectionKeys, VaultKeys
 from strongroom.client.net import requests
 from strongroom.client.operations import documents, vaults
+from strongroom.client.operations.token_state import TokenState
 from strongroom.client.operations.vaults import OpenVault
 from strongroom.errors import Invalid, VaultNotFound
 from strongroom.items import ITEMS, Item
@@ -60,9 +62,14 @@ def make_token(
     expires_at: int | None,
     *,
     sealed: bool,
+    older_keys: bool = False,
 ) -> Effects[str]:
-    """An API key that reaches a vault or a collection, together with the key that opens it."""
-    core.keyring()
+    """An API key that reaches a vault or a collection, together with the key that opens it.
+
+    Keys of before the floor open history, and what an agent has written before a rotation and not sent: they are in it
+    with `older_keys`.
+    """
+    ring = core.keyring()
     scopes: dict[str, Any] = {"vaultUids": [keys.vault]}
     if isinstance(keys, CollectionKeys):
         scopes["collections"] = list(keys.wires)
@@ -71,18 +78,24 @@ def make_token(
     if expires_at is not None:
         scopes["expiresAt"] = expires_at
     made = yield from core.session.send(requests.accounts.make_key(checked_text(name, "name"), scopes))
-    keys = msgspec.structs.replace(keys, keyring=None)
-    token = tokens.Token(api_key=made.key, keys=keys, name=called, sealed=sealed)
+    version = ring.version if keys.keyring is None else keys.keyring
+    keys = msgspec.structs.replace(keys if older_keys else keys.from_floor(), keyring=None)
+    if not sealed and isinstance(keys, VaultKeys):
+        keys = msgspec.structs.replace(keys, former=())  # no name is sealed
+    token = tokens.Token(api_key=made.key, keys=keys, keyring=version, name=called, sealed=sealed)
     try:
         return token.spelled()
     except Invalid:
         raise Tampered(_NO_KEY) from None
 
 
-def use_token(core: Core, spelled: str) -> None:
-    """Use a token instead of a session."""
+def use_token(core: Core, spelled: str, state: str | os.PathLike[str] | None = None) -> None:
+    """Use a token instead of a session. `state` is the path of a file with what was seen earlier."""
     token = tokens.read(spelled)
     core.lock()
+    if state is not None:
+        core.state = TokenState(state, token)
+        token = core.state.use(core, token)
     core.token = token
     core.session.use_key(token.api_key)
 
