@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from strongroom.client import (
@@ -13,10 +15,12 @@ from strongroom.client import (
     SecondFactorRequired,
     Tampered,
 )
+from tests.client.hostile.lying_proxy import Liar, Talk
 from tests.client.passkey_owner import Owner
 from tests.kit.clients.factory import ClientFactory
 from tests.kit.people.credentials import PASSWORD
 from tests.kit.people.soft_key import SoftKey
+from tests.kit.servers.process import Server
 
 NEW = "another horse, another staple"
 
@@ -37,6 +41,46 @@ def test_one_ceremony_logs_in_and_unlocks(named_clients: ClientFactory) -> None:
     named_clients.client().login_with_passkey(owner.key, email=f" {owner.email.upper()} ")
     with pytest.raises(Tampered, match="another account"):
         named_clients.client().login_with_passkey(owner.key, email="mallory@example.com")
+
+
+class _KeyOfServer(SoftKey):
+    """An authenticator that takes a proxy for the server itself."""
+
+    def __init__(self, key: SoftKey, origin: str) -> None:
+        self.__dict__.update(key.__dict__)
+        self._origin = origin
+
+    def get(self, origin: str, options: dict[str, Any]) -> dict[str, Any]:
+        del origin
+        return super().get(self._origin, options)
+
+
+@pytest.mark.both_languages
+def test_another_email_does_not_lift_what_a_device_has_seen(named_clients: ClientFactory, named_server: Server) -> None:
+    """The passkey says which account it is, and the email is the server's word: memory counts for the account."""
+    owner, liar = Owner(named_clients.client), Liar(named_server.port)
+    key = _KeyOfServer(owner.key, named_clients.url)
+    known: list[Any] = []
+
+    def watch(talk: Talk) -> None:
+        if talk.path == "/auth/email/prelogin":
+            known.append(talk.told)
+
+    def lie(talk: Talk) -> None:
+        if talk.path == "/auth/email/prelogin":
+            talk.say(known[0])
+        elif talk.path == "/auth/passkeys/login":
+            talk.say(talk.told | {"user": talk.told["user"] | {"email": "mallory@example.com"}})
+
+    try:
+        device = named_clients.client(liar.url.replace("127.0.0.1", "localhost"))
+        liar.lie = watch
+        device.login_with_passkey(key)
+        liar.lie = lie
+        with pytest.raises(Tampered, match="another email"):
+            device.login_with_passkey(key)
+    finally:
+        liar.close()
 
 
 @pytest.mark.both_languages

@@ -4,6 +4,7 @@
 // that may honestly be newer. So each request takes a mark before it is sent.
 import { RolledBack, Tampered } from "../errors.js";
 import type { Descriptor } from "../format/descriptor.js";
+import { must, toUrl } from "../format/encoding.js";
 import type { Keyring } from "../format/keyring.js";
 import type { Link } from "../format/parents.js";
 import { link } from "../format/seal.js";
@@ -59,8 +60,17 @@ export class Device {
     return this.accounts.get(email);
   }
 
-  /** Remember a keyring that was opened, or refuse it. */
+  /**
+   * Remember a keyring that was opened, or refuse it.
+   *
+   * A passkey leads to an account whose email is the server's word: by another one, what was seen would not count.
+   */
   async recordAccount(email: string, keyring: Keyring, descriptor: Descriptor): Promise<void> {
+    const own = toUrl(keyring.account);
+    must(
+      [...this.accounts].every(([known, seen]) => known === email || seen.account !== own),
+      "The server names another email for an account than the one that this device knows it by.",
+    );
     this.accounts.set(email, await nextAccount(this.accounts.get(email) ?? null, keyring, descriptor));
   }
 

@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from strongroom.client.errors import RolledBack, Tampered
 from strongroom.client.format import seal
+from strongroom.client.format.encoding import to_url
 from strongroom.client.format.parents import Link
 from strongroom.client.operations import rollback
 from strongroom.client.operations.rollback import SeenAccount, SeenRow
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from strongroom.wire.responses import Vault
 
 BlobRow: TypeAlias = "Vault | model.Vault"  # a vault with its blob, sealed
+_OTHER_EMAIL: Final = "The server names another email for an account than the one that this device knows it by."
 _WRONG_TIME: Final = "The server changed the time of something that it showed before."
 
 
@@ -106,7 +108,13 @@ class Device:
         return self._accounts.get(email)
 
     def record_account(self, email: str, ring: Keyring, descriptor: Descriptor) -> None:
-        """Remember a keyring that was opened, or refuse it."""
+        """Remember a keyring that was opened, or refuse it.
+
+        A passkey leads to an account whose email is the server's word: by another one, what was seen would not count.
+        """
+        own = to_url(ring.account)
+        if any(seen.account == own and known != email for known, seen in self._accounts.items()):
+            raise Tampered(_OTHER_EMAIL)
         self._accounts[email] = rollback.next_account(self._accounts.get(email), ring, descriptor)
 
     def forget_account(self, email: str) -> None:
