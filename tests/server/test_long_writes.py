@@ -1,4 +1,4 @@
-"""Long writes of one account do not take the connections of others: they wait before PostgreSQL's pool."""
+"""Long writes of one account do not keep others waiting: they wait before PostgreSQL's pool, or a file's writer."""
 
 from __future__ import annotations
 
@@ -56,6 +56,22 @@ async def test_an_account_that_waits_for_itself_leaves_the_pool_to_others(open_s
             assert not any(write.done() for write in writes)
         assert {answer.status_code for answer in await asyncio.gather(*writes)} == {200}
         assert good(await greedy("GET", "/auth/me"))["usage"]["documents"] == 2_001
+
+
+@pytest.mark.parametrize("where", ["sqlite"], indirect=True)
+@async_test
+async def test_a_short_write_on_a_file_waits_for_one_long_write(open_server: OpenServer) -> None:
+    """However many of another account were there before it."""
+    async with open_server() as server:
+        greedy, honest = await server.person(), await server.person()
+        vault, own = await greedy.vault(), await honest.vault()
+        path = f"/vaults/{vault['uid']}/batch"
+        writes = [asyncio.create_task(greedy("POST", path, {"operations": OPERATIONS})) for _ in range(20)]
+        await until_async(lambda: any(write.done() for write in writes))
+        before = sum(write.done() for write in writes)
+        await honest.document(own)
+        assert sum(write.done() for write in writes) <= before + 3
+        assert {answer.status_code for answer in await asyncio.gather(*writes)} == {200}
 
 
 class Counted:

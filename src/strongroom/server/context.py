@@ -93,7 +93,7 @@ class AppContext:
         self.login_limit = LoginLimit(settings.login_limit)
         self.rate_limit = RateLimit(settings.rate_limit)
         pool = settings.db_pool if settings.database_url else None
-        self.long_writes = None if pool is None else LongWrites(max(1, pool // 2))
+        self.long_writes = LongWrites(1 if pool is None else max(1, pool // 2))
         lists = MAX_LISTS if pool is None else max(1, pool // 2)
         self.lists = SnapshotSlots(lists, each=max(1, min(SLOTS_PER_ACCOUNT, lists // 2)))
         self.exports = SnapshotSlots(

@@ -63,9 +63,10 @@ class AttemptGate:
 
 
 class LongWrites:
-    """Admits one long write of each account, and so many in all; the others wait, without a connection of the pool.
+    """Admits one long write of each account, and so many in all; the others wait, before the database.
 
     On PostgreSQL a write waits for its account's row with a connection in hand: many of one account would take all.
+    On a file one is admitted: the writer keeps to the order, and a short write would wait for all before it.
     """
 
     def __init__(self, most: int) -> None:

@@ -139,8 +139,7 @@ class Request:
                 return db.write_long(action, *args, **kw)
             return db.write_long_checked(check, action, *args, **kw)
 
-        queue = self.context.long_writes
-        return write() if queue is None else queue.run(self.owner, write)
+        return self.context.long_writes.run(self.owner, write)
 
     def steps(self) -> Steps:
         """The steps of a long response, between which other requests are served."""
