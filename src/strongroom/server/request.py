@@ -184,6 +184,12 @@ class Request:
         return self.counted_address if self.actor is ANONYMOUS else self.actor.user_id
 
     @property
+    def sender(self) -> str:
+        """The account of a token that was verified before, or else the address: known before the request is handled."""
+        claims = self.context.token_signer.cached(self.headers.get(b"authorization", b""), self.context.clock())
+        return self.counted_address if claims is None else claims.sub
+
+    @property
     def body_limit(self) -> int:
         """The largest body that is accepted, in bytes."""
         limit = self.context.settings.max_body_bytes

@@ -141,6 +141,11 @@ class Exchange:
         """Whether the client has gone before it had the response."""
         return self.state is State.DISCONNECTED
 
+    @property
+    def sender(self) -> str:
+        """The account of the token, where that was verified before, or else the address."""
+        return self.request.sender
+
     # The body
 
     @property
