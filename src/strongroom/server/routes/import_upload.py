@@ -59,9 +59,11 @@ class ImportUpload:
         request, file = self._request, self._file
         _check_headers(request)
         await request.read(imports.require_empty_account, request.actor)
+        steps = request.steps()
         async with aclosing(self._lines()) as lines:
             async for raw in lines:
                 await self._line(raw)
+                await steps.give_way()
         if not file.is_whole or file.header is None or self._known is None:
             raise Invalid({"body": _CUT_OFF}, f"The file {_CUT_OFF}, or abandon the import with DELETE /auth/import.")
         if file.number < self._known.lines:
