@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 from typing import Any
 
 import pytest
 
-from strongroom.server.live import channel, follower
+from strongroom.server.live import change_source, channel, follower
 from tests.kit.asynchronous import async_test
 from tests.kit.clock import Clock
 from tests.kit.network.event_stream import Event, Follow, following
@@ -38,6 +39,41 @@ async def delete(person: Person, vault: dict[str, Any], document: dict[str, Any]
     assert done.status_code == 200, done.text
     tombstone: dict[str, Any] = done.json()
     return tombstone
+
+
+@async_test
+async def test_streams_that_catch_up_read_one_page_in_each_round(
+    open_server: OpenServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many one account opens: other requests are served between any two pages."""
+    rounds, read, page = 0, [], change_source.VaultChanges.page
+
+    async def counted(changes: change_source.VaultChanges) -> Any:
+        read.append(rounds)
+        return await page(changes)
+
+    async def count() -> None:
+        nonlocal rounds
+        while True:
+            await asyncio.sleep(0)
+            rounds += 1
+
+    monkeypatch.setattr(change_source.VaultChanges, "page", counted)
+    async with open_server() as server, contextlib.AsyncExitStack() as streams:
+        ann = await server.person()
+        vault = await ann.vault()
+        operations = [{"op": "create", "collection": "c", "data": "AAAA"}] * 300
+        assert (await ann("POST", f"/vaults/{vault['uid']}/batch", {"operations": operations})).status_code == 200
+        counting = asyncio.create_task(count())
+        made = [Follow(server.app, f"{events_of(vault)}?since=0", ann.access) for _ in range(8)]
+        await asyncio.gather(*(streams.enter_async_context(stream) for stream in made))
+        for stream in made:
+            assert await stream.ready() == 0
+            assert len(await stream.take(300)) == 300
+        counting.cancel()
+        behind = [number for number in read if number]
+        assert len(behind) >= 8 * 3
+        assert len(set(behind)) == len(behind), "two pages in one round"
 
 
 @async_test

@@ -80,7 +80,8 @@ class AppContext:
             settings.quota_documents or None, settings.quota_bytes or None, settings.history_versions
         )
         self.retention = RetentionPolicy(settings.history_days, settings.trash_days or None)
-        self.live = Hub(db, clock, log, epoch)
+        self.turns = Turns()
+        self.live = Hub(db, clock, log, epoch, self.turns)
         self.deletions = DeletionSteps(db)
         self.certificate_expires: float | None = None  # Unix seconds
         self.stopping = False  # shutting down: load balancers should send nothing more
@@ -99,7 +100,6 @@ class AppContext:
         self.exports = SnapshotSlots(
             MAX_EXPORTS if pool is None else max(1, pool // 5), each=1, too_many=exports.already_running
         )
-        self.turns = Turns()
         self.passwords = PasswordPool(log)
         self._relying_party = _relying_party(settings.public_url)
         self.web_app = app_files.served(settings.web)

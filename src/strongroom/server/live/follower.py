@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from strongroom.server.live.change_source import ChangeReader
     from strongroom.server.live.channel import Channel
     from strongroom.server.live.sse import Frame
+    from strongroom.server.turns import Turns
     from strongroom.store.queries.access_status import AccessStatus
 
 MAX_BYTES: Final = 256 * 1024  # that may be queued for one follower
@@ -49,6 +50,7 @@ class Follower:
         "_stalled",
         "_timer",
         "_token_is_valid",
+        "_turns",
         "actor",
         "ended",
         "view",
@@ -62,6 +64,7 @@ class Follower:
         view: View,
         cursor: int,
         clock: Callable[[], int],
+        turns: Turns,
     ) -> None:
         self.view = view
         self.actor = actor
@@ -69,6 +72,7 @@ class Follower:
         self._token_is_valid = token_is_valid
         self._channel = channel
         self._clock = clock
+        self._turns = turns
         self._cursor = self._sent = cursor  # everything up to here is queued; everything up to there was sent
         self._ready: list[Frame] = []
         self._bytes = 0
@@ -194,7 +198,9 @@ class Follower:
 
     async def _catch_up(self) -> bytes:
         """Read the next page after its cursor; after the last page, join the channel."""
-        await asyncio.sleep(RETRY_SECONDS if self._stalled else 0)  # the event loop may do other work
+        if self._stalled:
+            await asyncio.sleep(RETRY_SECONDS)
+        await self._turns.wait(self.actor.user_id)  # a page for each round of the event loop, whoever catches up
         channel, invalidations = self._channel, self._channel.invalidations
         if self._reader is None:
             self._reader, self._notifications = channel.source(self._cursor), channel.notifications

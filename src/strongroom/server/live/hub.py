@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from strongroom.server.live.change_source import Source
     from strongroom.server.live.follower import TokenCheck
     from strongroom.server.monitoring.log import Log
+    from strongroom.server.turns import Turns
     from strongroom.store import ChangeHint, Database
     from strongroom.store.queries.access_status import Credential
 
@@ -70,8 +71,9 @@ class _Account:
 class Hub:
     """All subscriptions of this process."""
 
-    def __init__(self, db: Database, clock: Callable[[], int], log: Log, epoch: str) -> None:
+    def __init__(self, db: Database, clock: Callable[[], int], log: Log, epoch: str, turns: Turns) -> None:
         self._db = db
+        self._turns = turns
         self._epoch = epoch
         self._clock = clock
         self._log = log
@@ -110,9 +112,8 @@ class Hub:
         view = change_feed.view(actor, documents=documents)
 
         def enter() -> Follower:
-            follower = Follower(
-                self._channel(actor.user_id, channel_key), actor, token_is_valid, view, cursor, self._clock
-            )
+            channel = self._channel(actor.user_id, channel_key)
+            follower = Follower(channel, actor, token_is_valid, view, cursor, self._clock, self._turns)
             follower.enter()
             follower.check_token()
             if self._stopping:
