@@ -20,8 +20,8 @@
 #                 where the server finds it, and hold the first load against its budget
 #   make soak     the long versions of the tests that kill, race, fuzz, fill disks and attack through proxies, and whole
 #                 tables, and mutation, two parts at a time. Parts alone: soak-sync, soak-faults, soak-client, soak-security,
-#                 soak-js, soak-operating, soak-server, soak-proxies, soak-store, soak-cluster, soak-web, soak-people,
-#                 soak-transfer, soak-mutation, soak-alone (what needs a quiet machine). KILLS=10000 make soak-faults sets a
+#                 soak-js, soak-operating, soak-server, soak-proxies, soak-store, soak-cluster, soak-fairness, soak-web,
+#                 soak-people, soak-transfer, soak-mutation, soak-alone (what needs a quiet machine). KILLS=10000 make soak-faults sets a
 #                 size; docs/testing.md names all
 #   make bench    strongroom beside its rivals, one table of ratios (about 15 minutes; needs Node.js and npm).
 #                 QUICK=1 takes two minutes; bench-all measures everything that the pages show and writes them anew;

@@ -36,6 +36,7 @@ PARTS: Final = {
     "proxies": ("tests/proxies",),
     "store": ("tests/store",),
     "cluster": ("tests/cluster",),
+    "fairness": ("tests/fairness",),
     "web": ("tests/web",),
     "people": ("tests/agent", "tests/items", "tests/programs", "tests/mcp"),
     "transfer": ("tests/export", "tests/upgrade", "tests/test_release.py"),

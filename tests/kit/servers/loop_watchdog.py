@@ -7,7 +7,7 @@ and cores are shared. So each callback is compared with an empty loop of Python 
 how many turns of that loop it took. Each callback that took longer than `NOTED`, as that loop runs at the start of the
 process, is a line of JSON in the file that WATCHDOG_FILE names. The event loop is asyncio's own, whose callbacks can be
 measured; what they run is the same. With WATCHDOG_PLANT=1, `GET /health` burns as much as 80 ms, so that a test can see
-it caught.
+it caught. With WATCHDOG_CHEAP=1, passwords are hashed at the least cost.
 """
 
 from __future__ import annotations
@@ -82,6 +82,10 @@ if __name__ == "__main__":
     watch(Path(os.environ["WATCHDOG_FILE"]))
     if os.environ.get("WATCHDOG_PLANT"):
         plant()
+    if os.environ.get("WATCHDOG_CHEAP"):
+        from tests.kit import cheap_hashing
+
+        cheap_hashing.install(client=False)
     from strongroom.cli import main
 
     sys.exit(main())

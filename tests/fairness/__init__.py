@@ -1,0 +1,1 @@
+"""One greedy account beside an honest one, on every route."""
