@@ -30,6 +30,7 @@ from tests.kit.waiting import until
 from tests.kit.wall_clock import now
 
 DAY = 86_400_000
+_ARABIC = str.maketrans("0123456789", "\u0660\u0661\u0662\u0663\u0664\u0665\u0666\u0667\u0668\u0669")
 
 
 class Destination(NamedTuple):
@@ -145,6 +146,20 @@ def test_the_same_rule_says_what_is_kept_there(service_folder: Path, destination
     days = {name[11:19]: name for name in sorted([first, newest, yesterday])}
     assert names(destination) == sorted([future, *others, fresh, *sorted(days.values())[-2:]])
     assert made.name == first
+
+
+@pytest.mark.parametrize("destination", DESTINATIONS[:2], indirect=True)
+def test_names_of_others_do_not_keep_a_backup_from_being_sent(service_folder: Path, destination: Destination) -> None:
+    """Not UTF-8, with line breaks and escapes, or with the digits of another script: they stay."""
+    settings = settings_of(service_folder, destination, BACKUP_KEEP="1d")
+    destination.files.mkdir(parents=True, exist_ok=True)
+    strange = [b"\xff\xfe.backup", b"a\nb\x1b[2J", backup_name(0).translate(_ARABIC).encode()]
+    for name in strange:
+        (destination.files / os.fsdecode(name)).write_text("x")
+    done = strongroom(service_folder, "backup", "--scheduled", **settings)
+    assert (done.returncode, done.stderr) == (0, "")
+    [made] = (service_folder / "kept").glob("*.backup")
+    assert {os.fsencode(path.name) for path in destination.files.iterdir()} == {*strange, os.fsencode(made.name)}
 
 
 def _put(destination: Destination, name: str) -> None:

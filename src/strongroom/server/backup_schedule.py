@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from strongroom.server.monitoring.log import Log
     from strongroom.server.settings import BackupRetention, Settings
 
-_NAME = re.compile(r"strongroom-(\d{8}T\d{6})Z\.backup")
+_NAME = re.compile(r"strongroom-([0-9]{8}T[0-9]{6})Z\.backup")
 _TIME_FORMAT: Final = "%Y%m%dT%H%M%S"
 _SKEW: Final = 600_000  # milliseconds by which a name may be ahead of this clock: the clocks of nodes differ
 _POLL_SECONDS: Final = 60.0

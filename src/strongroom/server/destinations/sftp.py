@@ -66,8 +66,9 @@ class Sftp:
         """The regular files there."""
         regular = _asyncssh().FILEXFER_TYPE_REGULAR
         async with self._translate_errors():
-            entries = await self._sftp.readdir(self._folder)
-        return {entry.filename: entry.attrs.size or 0 for entry in entries if entry.attrs.type == regular}
+            entries = await self._sftp.readdir(self._folder.encode())  # as bytes: any name may be there
+        sizes = {entry.filename: entry.attrs.size or 0 for entry in entries if entry.attrs.type == regular}
+        return {name.decode("utf-8", "replace"): size for name, size in sizes.items()}
 
     async def has(self, path: Path) -> bool:
         """Compare the start and the end. SFTP has no checksum, and every start would download the whole file.
