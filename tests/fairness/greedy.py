@@ -205,7 +205,8 @@ class Greedy:
             self._connect_later(reads=number >= silent)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(PATIENCE):
-                _, _ = await asyncio.sleep(seconds), await self._first.wait()
+                await asyncio.sleep(seconds)
+                await self._first.wait()
         self.over = True
         for connection in list(self._open):
             connection.close()

@@ -83,7 +83,7 @@ class Honest:
 class Waits(NamedTuple):
     """How long the honest client waited for responses, in milliseconds."""
 
-    count: int
+    requests: int
     p50: float
     p99: float
     silence: float

@@ -50,5 +50,8 @@ class WatchedServer(Server):
             assert size is not None
             return int(size[1])
         with sqlite3.connect(f"file:{self.settings['DB_PATH']}?mode=ro", uri=True) as file:
-            one = {name: file.execute(f"PRAGMA {name}").fetchone()[0] for name in ("page_count", "freelist_count")}
-            return (one["page_count"] - one["freelist_count"]) * file.execute("PRAGMA page_size").fetchone()[0]
+            pages, free, size = (
+                int(file.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+        return (pages - free) * size
