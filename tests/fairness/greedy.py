@@ -109,7 +109,7 @@ class _Connection(asyncio.Protocol):
             self._note_first()
             if self._greedy.over:
                 self.close()
-            else:
+            elif not self._greedy.once:
                 self._send()
 
     def _note_first(self) -> None:
@@ -143,6 +143,7 @@ class Greedy:
         self.load = Load()
         self.streams = streams  # whether responses have no end
         self.over = False
+        self.once = False  # each connection sends one request
         self._port = port
         self._address = address
         self._make = make
@@ -169,7 +170,7 @@ class Greedy:
         """Connect again, unless it is over."""
         self._open.discard(connection)
         self.load.lost += early and not self.over
-        if not self.over and connection._reads:
+        if not self.over and not self.once and connection._reads:
             self._connect_later(reads=True)
 
     def first_answered(self) -> None:
@@ -199,7 +200,11 @@ class Greedy:
         wire.close()
 
     async def run(self, connections: int, silent: int, seconds: float) -> Load:
-        """Attack for so long, and until each connection that reads has had a response; `silent` ones never read."""
+        """Attack for so long, and until each connection that reads has had a response; `silent` ones never read.
+
+        With no seconds, each sends one request.
+        """
+        self.once = not seconds
         self._awaited = connections - silent
         for number in range(connections):
             self._connect_later(reads=number >= silent)

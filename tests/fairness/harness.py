@@ -78,6 +78,8 @@ class Honest:
         self._process.kill()
         self._process.wait()
         self._reader.join()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
 
 
 class Waits(NamedTuple):

@@ -6,6 +6,7 @@ import json
 import re
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -49,7 +50,7 @@ class WatchedServer(Server):
             size = re.search(r"^\s*(\d+)\s*$", postgres().sql(f"SELECT pg_database_size('{name}')"), re.MULTILINE)
             assert size is not None
             return int(size[1])
-        with sqlite3.connect(f"file:{self.settings['DB_PATH']}?mode=ro", uri=True) as file:
+        with closing(sqlite3.connect(f"file:{self.settings['DB_PATH']}?mode=ro", uri=True)) as file:
             pages, free, size = (
                 int(file.execute(f"PRAGMA {name}").fetchone()[0])
                 for name in ("page_count", "freelist_count", "page_size")

@@ -40,7 +40,7 @@ def test_each_bound_is_noticed() -> None:
     """An attack within all bounds breaks none; beyond one of them, exactly that."""
     quiet = Waits(100, 1.0, 2.0, 2.0, 1.0, 1.0)
     attack = ATTACKS[0]
-    good = Measured(attack, quiet, quiet, 1, {attack.expected: 1}, 0, 100, 0, 0, 1.0, 0.0, "", {"bytes": 0})
+    good = Measured(attack, quiet, quiet, 1, {attack.expected[0]: 1}, 0, 100, 0, 0, 1.0, 0.0, "", {"bytes": 0})
     assert not list(broken(good, by_the_clock=True))
     slow = quiet._replace(p99=10.1)
     wrong = {
