@@ -51,8 +51,8 @@ class WatchedServer(Server):
             assert size is not None
             return int(size[1])
         with closing(sqlite3.connect(f"file:{self.settings['DB_PATH']}?mode=ro", uri=True)) as file:
-            pages, free, size = (
+            pages, free, each = (
                 int(file.execute(f"PRAGMA {name}").fetchone()[0])
                 for name in ("page_count", "freelist_count", "page_size")
             )
-        return (pages - free) * size
+        return (pages - free) * each
