@@ -233,6 +233,7 @@ def mapped(world: World) -> Path:
     path = home / "credentials.toml"
     path.write_text(
         '[git]\n"git.example.com" = "sr://office/Wiki"\n[docker]\n"images.example.com:5000" = "sr://office/Wiki"\n'
+        '"localhost:5000" = "sr://office/Wiki"\n"[::1]:5000" = "sr://office/Wiki"\n'
     )
     path.chmod(0o600)
     return path
@@ -283,7 +284,12 @@ def test_git_gets_credentials_for_a_host_of_the_file(world: World) -> None:
 @pytest.mark.usefixtures("mapped")
 def test_docker_gets_credentials_for_a_host_of_the_file(world: World) -> None:
     """In its own form; any other host gets the sentence that docker knows."""
-    for server in ("images.example.com:5000", "https://images.example.com:5000/v2/"):
+    for server in (
+        "images.example.com:5000",
+        "https://images.example.com:5000/v2/",
+        "http://localhost:5000",
+        "http://[::1]:5000/v2/",
+    ):
         done = strongroom(world, "credential", "docker", "get", input=server + "\n")
         assert json.loads(done.stdout) == {
             "ServerURL": server,
@@ -297,12 +303,17 @@ def test_docker_gets_credentials_for_a_host_of_the_file(world: World) -> None:
         "http://images.example.com:5000",
         "HTTP://images.example.com:5000/v2/",
         "ftp://images.example.com:5000",
+        "ftp://localhost:5000",
+        "http://localhost:5000@evil.example.com",
+        "http://localhost",
         "//[",
     ):
         done = strongroom(world, "credential", "docker", "get", input=server)
         assert (done.returncode, done.stdout) == (1, "credentials not found in native keychain\n")
     assert json.loads(strongroom(world, "credential", "docker", "list").stdout) == {
-        "images.example.com:5000": "user-of-Wiki"
+        "images.example.com:5000": "user-of-Wiki",
+        "localhost:5000": "user-of-Wiki",
+        "[::1]:5000": "user-of-Wiki",
     }
     assert strongroom(world, "credential", "docker", "store", input="{}").returncode == 1
 

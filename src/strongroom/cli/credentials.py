@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _FILE: Final = "credentials.toml"
 _NOT_FOUND: Final = "credentials not found in native keychain"  # docker knows this sentence
+_THIS_MACHINE: Final = {"localhost", "127.0.0.1", "::1"}
 _MOST: Final = 1 << 16  # bytes of a request
 
 
@@ -121,10 +122,14 @@ def _request() -> str:
 
 
 def _host(server: str) -> str:
-    """The host of an address with https or without a scheme; empty for one with another, where a password is read."""
+    """The host of an address with https or without a scheme; empty for one with another, where a password is read.
+
+    What is sent to this machine itself passes no network: there docker speaks http.
+    """
     with suppress(ValueError):
         url = urlsplit(server if "://" in server else f"https://{server}")
-        return url.netloc.rpartition("@")[2].lower() if url.scheme == "https" else ""
+        if url.scheme == "https" or (url.scheme == "http" and url.hostname in _THIS_MACHINE):
+            return url.netloc.rpartition("@")[2].lower()
     return ""
 
 
