@@ -289,6 +289,14 @@ export class TooManyPasskeys extends Refusal {
     "Your account has as many passkeys as it may; delete one that you no longer use.";
 }
 
+/** The account has as many vaults as it may. */
+export class TooManyVaults extends Refusal {
+  declare readonly code: "too_many_vaults";
+  static override readonly kind: string = "TooManyVaults";
+  static override readonly sentence: string =
+    "Your account has as many vaults as it may; delete one that you no longer use.";
+}
+
 /** The account has as many API keys as it may. */
 export class TooManyApiKeys extends Refusal {
   declare readonly code: "too_many_api_keys";

@@ -32,6 +32,7 @@
     │   └── AccountNotEmpty     account_not_empty        an import needs an account without vaults
     ├── TooManyPasskeys         too_many_passkeys        the account has as many as it may
     ├── TooManyApiKeys          too_many_api_keys        the same of API keys
+    ├── TooManyVaults           too_many_vaults          the same of vaults
     ├── PasskeysUnavailable     passkeys_unavailable     the server has no address that browsers make passkeys for
     ├── ImportUnfinished        import_unfinished        no other write until it is finished or abandoned
     ├── BatchConflict           batch_conflict           reports every operation that failed
@@ -297,6 +298,13 @@ class TooManyPasskeys(Refusal):
 
     code = "too_many_passkeys"
     sentence = "Your account has as many passkeys as it may; delete one that you no longer use."
+
+
+class TooManyVaults(Refusal):
+    """The account has as many vaults as it may."""
+
+    code = "too_many_vaults"
+    sentence = "Your account has as many vaults as it may; delete one that you no longer use."
 
 
 class TooManyApiKeys(Refusal):

@@ -425,6 +425,7 @@ class ExpiredRow(Struct, frozen=True):
 
 
 RETAINED_ROW_BYTES: Final = 256  # what each row of trash and history counts beside its ciphertext
+DOCUMENT_ROW_BYTES: Final = 256  # what the row of a document counts beside its ciphertext and its collection
 
 
 class Usage(Struct, frozen=True):
@@ -436,6 +437,12 @@ class Usage(Struct, frozen=True):
     documents: int
     bytes: int
     kept: int = 0
+
+
+class CountedUsage(Usage, frozen=True):
+    """The same with what the rows of documents, live and deleted, take beside their ciphertext."""
+
+    row_bytes: int = 0
 
 
 class AccountLimits(Struct, frozen=True):

@@ -158,7 +158,8 @@ TABLE: Final = (
         "QUOTA_BYTES",
         "--quota-bytes",
         "0",
-        "Bytes of ciphertext that one account may store, and as much again in trash and history; 0 does not limit",
+        "Bytes of ciphertext that one account may store, as much again in trash and history, and in rows of documents; "
+        "0 does not limit",
     ),
     Option(
         "HISTORY_VERSIONS",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from strongroom.errors import InsufficientScope, VaultNotFound
-from strongroom.model import Document, Permission, Vault
+from strongroom.model import DOCUMENT_ROW_BYTES, Document, Permission, Vault
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,10 +42,17 @@ CHALLENGES_PER_ADDRESS: Final = 1_000  # that are open; the next is refused
 PASSKEYS_PER_ACCOUNT: Final = 20
 KEYS_PER_ACCOUNT: Final = 100  # API keys; an account that has more keeps them
 MAX_KEY_SCOPE: Final = 16_384  # bytes of the scope of an API key in JSON, as it is stored
+VAULTS_PER_ACCOUNT: Final = 1_000  # an account that has more keeps them
+VAULT_CHANGES_PER_ACCOUNT: Final = 4_000  # the oldest make room; an import adds one for each vault
+DELETIONS_PER_ACCOUNT: Final = 1_000  # deleted vaults that are not forgotten yet; the next is to be tried again
+WAITING_DELETIONS: Final = 20  # of these, whose rows wait; from half of it on, the next deletion deletes some of them
+TOKENS_PER_SESSION: Final = 1_000  # refresh tokens; the oldest make room. A week of quarter hours has 672
+MAX_COLLECTION: Final = 512  # bytes of a collection; longer ones would take a page of an index each
 MAX_EMAIL: Final = 254  # characters of an email
 MAX_DEVICE_NAME: Final = 128  # characters of the name of a session's device
 MAX_KEYRING: Final = 262_144  # characters of a keyring
 RETENTION_MINIMUM: Final = 1024 * 1024  # bytes that trash and history may take, however small the quota
+ROWS_MINIMUM: Final = 1024 * 1024  # bytes that the rows of documents may take, however small the quota
 MAX_KDF: Final = 2_048  # bytes of a key-derivation descriptor in JSON
 MAX_OPERATIONS: Final = 1_000  # in one batch
 MAX_INTEGER: Final = 2**63 - 1  # the largest integer that both engines store
@@ -87,9 +94,24 @@ def octets(*texts: str | None) -> int:
     return total
 
 
+def is_collection(text: str) -> bool:
+    """Whether a collection is short enough in UTF-8, as it is stored."""
+    return len(text) <= MAX_COLLECTION // 4 or octets(text) <= MAX_COLLECTION
+
+
 def retention_limit(quota: int | None) -> int | None:
     """The limit of trash and history in bytes: as much again as the quota; None does not limit."""
     return None if quota is None else max(quota, RETENTION_MINIMUM)
+
+
+def row_limit(quota: int | None) -> int | None:
+    """The limit of the rows of documents in bytes: as much again as the quota; None does not limit."""
+    return None if quota is None else max(quota, ROWS_MINIMUM)
+
+
+def row_bytes(collection: str) -> int:
+    """What the row of a document counts beside its ciphertext, live or deleted, until its vault is deleted."""
+    return DOCUMENT_ROW_BYTES + octets(collection)
 
 
 def normalise_email(text: str) -> str:

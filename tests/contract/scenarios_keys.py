@@ -51,6 +51,7 @@ BAD_SCOPES: dict[str, Json] = {
     "collections blank": {"collections": [""]},
     "collections control": {"collections": ["a\nb"]},
     "collections long": {"collections": ["x" * 256]},
+    "collections of too many bytes": {"collections": ["\N{KEY}" * 129]},
 }
 
 SCOPES = [

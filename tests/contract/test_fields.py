@@ -178,9 +178,18 @@ def test_key_name(owner: ApiUser, value: object, *, fits: bool) -> None:
     judged(owner.http.post("/auth/api-keys", json={"name": value}), "name", value, fits=fits)
 
 
-@rows(TEXTS)
+COLLECTIONS: dict[str, tuple[Any, bool]] = {
+    **TEXTS,
+    "255 astral": (KEY * 255, False),
+    "512 bytes of astral": (KEY * 128, True),
+    "513 bytes of astral": (KEY * 128 + "x", False),
+    "255 of two bytes": ("\N{CYRILLIC SMALL LETTER ZHE}" * 255, True),
+}
+
+
+@rows(COLLECTIONS)
 def test_collection(owner: ApiUser, shelf: Json, value: object, *, fits: bool) -> None:
-    """A collection has 1 to 255 characters, none of them a control character."""
+    """A collection has 1 to 255 characters, none of them a control character, and at most 512 bytes."""
     judged(owner.http.post(docs(shelf), json={"collection": value, "data": "QQ"}), "collection", value, fits=fits)
 
 

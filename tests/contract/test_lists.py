@@ -128,7 +128,7 @@ def test_collection(writer: ApiUser, shelf: Json) -> None:
     assert uids(listed(writer, shelf, "?collection=nothing")) == []
 
 
-@each_row("name", ["a/b", "ключ", "a b", "a+b", "50%", "a&b=c", "'; --", "🗝" * 255], ids=ascii)
+@each_row("name", ["a/b", "ключ", "a b", "a+b", "50%", "a&b=c", "'; --", "🗝" * 128], ids=ascii)
 def test_any_collection(ann: ApiUser, vault: Json, name: str) -> None:
     """A collection is found under its own name, whatever that is."""
     document = ann.document(vault, collection=name)

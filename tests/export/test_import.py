@@ -150,7 +150,7 @@ async def test_those_who_follow_the_account_learn_of_the_vaults(open_server: Ope
     from strongroom.store.queries.ledgers import Ledger
     from strongroom.store.statement import Sql
 
-    changes = Sql("SELECT changed_at, 0, version FROM vault_changes WHERE user_id = :user_id ORDER BY changed_at")
+    changes = Sql("SELECT changed_at, 0, version, 0 FROM vault_changes WHERE user_id = :user_id ORDER BY changed_at")
     async with open_server() as server:
         ann, bob = await server.person(), await server.person()
         await furnish(ann)

@@ -112,8 +112,8 @@ class Attacker:
         for _ in range(60):
             self._send(self._authorised("GET", f"/vaults/{self.vault}/events?since=0"))
             self.streams += 1
-        create = {"op": "create", "collection": "\N{GRINNING FACE}" * 255, "data": "AAAA"}
-        for _ in range(3):
+        create = {"op": "create", "collection": "\N{GRINNING FACE}" * 128, "data": "AAAA"}
+        for _ in range(6):
             with suppress(httpx2.TransportError):  # so many bytes of this account wait that it may be cut off
                 self._http.post(f"/vaults/{self.vault}/batch", json={"operations": [create] * 500})
 

@@ -1,4 +1,4 @@
-"""Usage counts are exact and quotas hold to the last byte under concurrent writes; timestamps are unique, in order."""
+"""Counts are exact and quotas hold to the last byte under concurrent writes; timestamps are unique and in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx2
 import pytest
 
 from strongroom import rules
-from strongroom.model import Usage
+from strongroom.model import CountedUsage
 from strongroom.rules import DAY
 from tests.kit.asynchronous import async_test
 from tests.kit.people.person import Person
@@ -28,15 +28,18 @@ async def vaults(person: Person) -> list[dict[str, Any]]:
     return found
 
 
-async def recounted(where: str) -> dict[tuple[str, str], Usage]:
+async def recounted(where: str) -> dict[tuple[str, str], CountedUsage]:
     """What each vault holds, counted row by row behind the server's back."""
     tables = await rows_of(where)
-    found: dict[tuple[str, str], Usage] = {}
+    found: dict[tuple[str, str], CountedUsage] = {}
     for owner, uid, _name, data, salt, *_ in tables["vaults"]:
         alive = [row for row in tables["documents"] if (row[0], row[2], row[9]) == (owner, uid, None)]
         texts = [data, salt, *(row[4] for row in alive), *(row[5] for row in alive)]
         size = sum(len(text.encode()) for text in texts if text is not None)
-        found[owner, uid] = Usage(len(alive), size, recounted_kept_bytes(tables, owner, uid))
+        waiting = {(row[0], row[1]): row[2] for row in tables["deletions"] if row[4] is None}
+        own = [row for row in tables["documents"] if (row[0], row[2]) == (owner, uid)]
+        rows = sum(256 + len(row[3].encode()) for row in own if row[8] > waiting.get((owner, uid), 0))
+        found[owner, uid] = CountedUsage(len(alive), size, recounted_kept_bytes(tables, owner, uid), rows)
     return found
 
 
@@ -69,7 +72,9 @@ async def mix(open_server: OpenServer, where: str, **settings: Any) -> None:
                 await server.purge_expired()
         counts = await recounted(where)
         tables = await rows_of(where)
-        assert {(row[0], row[1]): Usage(row[8], row[9], row[10]) for row in tables["vaults"]} == counts
+        assert {(row[0], row[1]): CountedUsage(*row[8:12]) for row in tables["vaults"]} == counts
+        for owner, rows in ((row[0], row[5]) for row in tables["ledgers"]):
+            assert rows == sum(count.row_bytes for (user_id, _), count in counts.items() if user_id == owner)
         assert sum(count.kept for count in counts.values()) > 1_000
         assert sum(count.documents for count in counts.values()) > 5
         for person in people:

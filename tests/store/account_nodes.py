@@ -10,7 +10,7 @@ from typing import Any
 from strongroom import store, wire
 from strongroom.actions import documents, vaults
 from strongroom.model import AccountLimits, Actor
-from strongroom.rules import octets
+from strongroom.rules import octets, row_bytes
 from strongroom.store import Database, open_database
 from tests.kit.clock import Clock
 from tests.kit.servers.populated_database import rows_of
@@ -62,21 +62,24 @@ async def require_booked(where: str, expected: dict[str, set[str]]) -> None:
     sizes: Counter[tuple[str, str]] = Counter()
     counts: Counter[tuple[str, str]] = Counter()
     last: dict[tuple[str, str], int] = {}
-    for owner, uid, vault, _, data, hmac, _, created_at, updated_at, *_ in tables["documents"]:
+    rows: Counter[tuple[str, str]] = Counter()
+    for owner, uid, vault, collection, data, hmac, _, created_at, updated_at, *_ in tables["documents"]:
         found[owner].add(uid)
         times[owner].append(updated_at)
         assert created_at == updated_at
         sizes[owner, vault] += octets(data, hmac)
         counts[owner, vault] += 1
+        rows[owner, vault] += row_bytes(collection)
         last[owner, vault] = max(updated_at, last.get((owner, vault), 0))
     assert found == expected
-    for owner, uid, _, _, _, _, created_at, updated_at, count, size, _ in tables["vaults"]:
-        assert (count, size) == (counts[owner, uid], sizes[owner, uid])
+    for owner, uid, _, _, _, _, created_at, updated_at, count, size, _, in_rows in tables["vaults"]:
+        assert (count, size, in_rows) == (counts[owner, uid], sizes[owner, uid], rows[owner, uid])
         assert updated_at == last.get((owner, uid), created_at)
-    for owner, clock, count, size, _ in tables["ledgers"]:
-        assert (count, size) == (
+    for owner, clock, count, size, _, in_rows in tables["ledgers"]:
+        assert (count, size, in_rows) == (
             sum(number for (whose, _), number in counts.items() if whose == owner),
             sum(number for (whose, _), number in sizes.items() if whose == owner),
+            sum(number for (whose, _), number in rows.items() if whose == owner),
         )
         assert len(set(times[owner])) == len(times[owner])
         assert clock >= max(times[owner], default=0)

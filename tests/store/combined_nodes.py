@@ -13,7 +13,7 @@ from strongroom.errors import (
     Unauthorized,
 )
 from strongroom.model import RETAINED_ROW_BYTES, AccountLimits, Actor, Expected
-from strongroom.rules import octets
+from strongroom.rules import octets, row_bytes
 from strongroom.store import open_database
 from strongroom.store.postgres.engine import PostgresDatabase
 from strongroom.store.session_check import SessionCheck
@@ -102,18 +102,20 @@ async def require_booked(where: str) -> None:
     live: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     last: dict[str, int] = {}
-    for _, _, vault, _, data, hmac, _, _, updated_at, deleted_at, _ in tables["documents"]:
+    rows: Counter[str] = Counter()
+    for _, _, vault, collection, data, hmac, _, _, updated_at, deleted_at, _ in tables["documents"]:
         assert deleted_at is None
         sizes[vault] += octets(data, hmac)
         live[vault] += 1
+        rows[vault] += row_bytes(collection)
         last[vault] = max(updated_at, last.get(vault, 0))
     for _, _, _, vault, _, data, hmac, *_ in tables["versions"]:
         kept[vault] += octets(data, hmac) + RETAINED_ROW_BYTES
-    for _, uid, _, _, _, _, created_at, updated_at, count, size, retained in tables["vaults"]:
-        assert (count, size, retained) == (live[uid], sizes[uid], kept[uid]), uid
+    for _, uid, _, _, _, _, created_at, updated_at, count, size, retained, in_rows in tables["vaults"]:
+        assert (count, size, retained, in_rows) == (live[uid], sizes[uid], kept[uid], rows[uid]), uid
         assert updated_at == last.get(uid, created_at), uid
-    [(_, clock, count, size, _)] = tables["ledgers"]
-    assert (count, size) == (sum(live.values()), sum(sizes.values()))
+    [(_, clock, count, size, _, in_rows)] = tables["ledgers"]
+    assert (count, size, in_rows) == (sum(live.values()), sum(sizes.values()), sum(rows.values()))
     times = [row[8] for row in tables["documents"]]
     assert len(set(times)) == len(times)
     assert clock >= max(times, default=0)

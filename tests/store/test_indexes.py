@@ -198,6 +198,8 @@ _ONE_WRITE = {
     "keyring_version": "NULL",
     "most_bytes": "NULL",
     "most_documents": "NULL",
+    "most_row_bytes": "NULL",
+    "more_row_bytes": "257",
     "most_versions": "10",
     "most_retained": "NULL",
     "more_bytes": "4",

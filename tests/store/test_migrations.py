@@ -108,8 +108,8 @@ async def test_what_there_was_before_the_ledgers_is_counted(
     monkeypatch.setattr(migrations, "load", lambda: known)
     await open_database(where, clock).close()
     rows = await rows_of(where)
-    assert [(row[1], *row[8:]) for row in rows["vaults"]] == [("a", 1, 14, 258), ("b", 1, 1, 0)]
-    assert rows["ledgers"] == [("u", 90, 2, 15, 0)]
+    assert [(row[1], *row[8:]) for row in rows["vaults"]] == [("a", 1, 14, 258, 514), ("b", 1, 1, 0, 257)]
+    assert rows["ledgers"] == [("u", 90, 2, 15, 0, 771)]
 
 
 def later(number: int, first_line: str = "") -> Migration:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from strongroom import rules, store
 from strongroom.actions import keyrings
 from strongroom.errors import ImportUnfinished, QuotaExceeded, Unauthorized, VaultNotFound
-from strongroom.model import Usage
+from strongroom.model import CountedUsage
 from strongroom.store import RollbackWith
 
 if TYPE_CHECKING:
@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from strongroom.store.queries.ledgers import Ledger
 
 R = TypeVar("R")
+
+_ROWS: Final = (
+    "Your account has had as many documents as it may, deleted ones included; nothing was written. Delete a vault, or "
+    "ask the operator for more."
+)
 
 
 class AccountWrite:
@@ -30,6 +35,7 @@ class AccountWrite:
         "_reserved",
         "_retained",
         "_retained_before",
+        "_row_bytes",
         "actor",
         "limits",
         "originals",
@@ -37,7 +43,7 @@ class AccountWrite:
     )
 
     def __init__(
-        self, tx: Tx, actor: Actor, limits: AccountLimits, ledger: Ledger, timestamps: int, reserved: tuple[int, int]
+        self, tx: Tx, actor: Actor, limits: AccountLimits, ledger: Ledger, timestamps: int, reserved: CountedUsage
     ) -> None:
         self.tx = tx
         self.actor = actor
@@ -46,7 +52,7 @@ class AccountWrite:
         self._ledger = ledger
         self._next = ledger.clock - timestamps + 1
         self._reserved = reserved
-        self._last = self._documents = self._bytes = self._retained = 0
+        self._last = self._documents = self._bytes = self._retained = self._row_bytes = 0
         self._retained_before: int | None = None  # bytes of trash and history before this write, once queried
 
     @property
@@ -59,12 +65,13 @@ class AccountWrite:
         self._next += 1
         return self._next - 1
 
-    def record(self, timestamp: int, documents: int = 0, size: int = 0, retained: int = 0) -> None:
-        """Record a change and what it adds: live documents, their bytes, and bytes of trash and history."""
+    def record(self, timestamp: int, documents: int = 0, size: int = 0, retained: int = 0, row_bytes: int = 0) -> None:
+        """Record a change and what it adds: live documents, their bytes, and bytes of trash and history and of rows."""
         self._last = timestamp
         self._documents += documents
         self._bytes += size
         self._retained += retained
+        self._row_bytes += row_bytes
 
     def subtract_retained(self, size: int) -> None:
         """Record that so many bytes of trash and history were purged."""
@@ -83,43 +90,54 @@ class AccountWrite:
         """Add the usage to the account, and to the vault that was changed; roll back if nothing was changed."""
         if not self.changed:
             raise RollbackWith(result)
-        owner, documents, size = self.actor.user_id, self._documents, self._bytes
-        more = documents - self._reserved[0], size - self._reserved[1]
-        if more != (0, 0):
+        owner, documents, size, rows = self.actor.user_id, self._documents, self._bytes, self._row_bytes
+        reserved, ledger = self._reserved, self._ledger
+        more = documents - reserved.documents, size - reserved.bytes, rows - reserved.row_bytes
+        if more != (0, 0, 0):
             await store.ledgers.correct(self.tx, owner, *more)
         if vault_uid is not None and not await store.vaults.add_usage(
-            self.tx, owner, vault_uid, self._last, documents, size, self._retained
+            self.tx, owner, vault_uid, self._last, documents, size, self._retained, rows
         ):
             raise VaultNotFound
-        used = Usage(self._ledger.documents + more[0], self._ledger.bytes + more[1])
-        require_quota(self.actor, self.limits, used, Usage(documents, size))
+        used = CountedUsage(ledger.documents + more[0], ledger.bytes + more[1], row_bytes=ledger.row_bytes + more[2])
+        require_quota(self.actor, self.limits, used, CountedUsage(documents, size, row_bytes=rows))
         return result
 
 
-def require_quota(actor: Actor, limits: AccountLimits, used: Usage, added: Usage) -> None:
+def require_quota(actor: Actor, limits: AccountLimits, used: CountedUsage, added: CountedUsage) -> None:
     """Refuse what brings an account over its quota; a write that adds nothing is allowed even beyond it."""
+    most_rows = rules.row_limit(limits.bytes)
+    rows = most_rows is not None and added.row_bytes > 0 and used.row_bytes > most_rows
     over = limits.documents is not None and added.documents > 0 and used.documents > limits.documents
-    if over or (limits.bytes is not None and added.bytes > 0 and used.bytes > limits.bytes):
+    if rows or over or (limits.bytes is not None and added.bytes > 0 and used.bytes > limits.bytes):
         raise QuotaExceeded(
+            _ROWS if rows else None,
             details=None
             if rules.is_restricted(actor)
             else {
                 "limits": {"documents": limits.documents, "bytes": limits.bytes},
                 "usage": {"documents": used.documents - added.documents, "bytes": used.bytes - added.bytes},
-            }
+            },
         )
 
 
 async def begin(
-    tx: Tx, actor: Actor, limits: AccountLimits, *, timestamps: int = 1, documents: int = 0, size: int = 0
+    tx: Tx,
+    actor: Actor,
+    limits: AccountLimits,
+    *,
+    timestamps: int = 1,
+    documents: int = 0,
+    size: int = 0,
+    row_bytes: int = 0,
 ) -> AccountWrite:
     """Lock the account, advance its clock and reserve usage, in one statement.
 
     A write that adds exactly what was reserved needs no second statement for its usage.
     """
-    ledger = await store.ledgers.advance(tx, actor.user_id, timestamps, documents, size)
+    ledger = await store.ledgers.advance(tx, actor.user_id, timestamps, documents, size, row_bytes)
     if ledger is None:
         raise Unauthorized if await store.accounts.is_deleted(tx, actor.user_id) else ImportUnfinished
     if actor.keyring_version is not None:
         await keyrings.require_newest(tx, actor, actor.keyring_version)
-    return AccountWrite(tx, actor, limits, ledger, timestamps, (documents, size))
+    return AccountWrite(tx, actor, limits, ledger, timestamps, CountedUsage(documents, size, row_bytes=row_bytes))

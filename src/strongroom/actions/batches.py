@@ -42,8 +42,16 @@ async def run(
         if written is not None:
             tx.notify(actor.user_id, vault_uid)
             return [document for group in written for document in group]
-    sizes = [rules.octets(one.data, one.hmac) for one in wanted if isinstance(one, CreateOperation)]
-    write = await begin(tx, actor, limits, timestamps=len(wanted), documents=len(sizes), size=sum(sizes))
+    creates = [one for one in wanted if isinstance(one, CreateOperation)]
+    write = await begin(
+        tx,
+        actor,
+        limits,
+        timestamps=len(wanted),
+        documents=len(creates),
+        size=sum(rules.octets(one.data, one.hmac) for one in creates),
+        row_bytes=sum(rules.row_bytes(one.collection) for one in creates),
+    )
     outcomes: list[Document | Refusal] = []
     for group in _groups(wanted):
         if isinstance(group, list):

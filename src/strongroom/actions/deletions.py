@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from strongroom import rules, store
 from strongroom.actions.retention import fitting
+from strongroom.errors import Unavailable
 from strongroom.store.queries.deletions import ACCOUNT, Deletion
 
 if TYPE_CHECKING:
@@ -53,6 +54,18 @@ async def delete_some_of(tx: Tx, user_id: str, progress: DeletionProgress) -> bo
         return False
     await _step(tx, deletion, progress)
     return True
+
+
+async def is_crowded(tx: Tx, user_id: str) -> bool:
+    """Whether so many deleted vaults of an account wait for their rows that the next one is to delete some of them."""
+    return (await store.deletions.counts(tx, user_id)).waiting >= rules.WAITING_DELETIONS // 2
+
+
+async def require_room(tx: Tx, user_id: str) -> None:
+    """Refuse a deletion while too many of the account are not forgotten; another attempt finds room."""
+    counts = await store.deletions.counts(tx, user_id)
+    if counts.all >= rules.DELETIONS_PER_ACCOUNT or counts.waiting >= rules.WAITING_DELETIONS:
+        raise Unavailable(1)
 
 
 async def add_account(tx: Tx, user_id: str) -> None:

@@ -33,6 +33,8 @@ def new_document(
         hmac=wanted.hmac,
         version=wanted.new_version or 1,
         size=rules.octets(wanted.data, wanted.hmac),
+        row_bytes=rules.row_bytes(wanted.collection),
+        most_row_bytes=rules.row_limit(limits.bytes),
     )
 
 

@@ -25,7 +25,8 @@ async def create(write: AccountWrite, vault_uid: str, wanted: Sequence[CreateDoc
     for document, is_new in zip(new, added, strict=True):
         if is_new or await _takes_place_of_a_deleted_one(write, document):
             write.originals.setdefault(document.uid, None)
-            write.record(document.updated_at, 1, rules.octets(document.data, document.hmac))
+            size, row_bytes = rules.octets(document.data, document.hmac), rules.row_bytes(document.collection)
+            write.record(document.updated_at, 1, size, row_bytes=row_bytes)
             outcomes.append(document)
         else:
             outcomes.append(await _created_before(write, document))

@@ -53,7 +53,8 @@ async def create(
     """Add a document; whether it is new. A retried create is idempotent: the stored document is returned."""
     rules.require_collection(actor, wanted.collection)
     rules.require_vault(actor, vault_uid)
-    write = await begin(tx, actor, limits, documents=1, size=rules.octets(wanted.data, wanted.hmac))
+    size, row_bytes = rules.octets(wanted.data, wanted.hmac), rules.row_bytes(wanted.collection)
+    write = await begin(tx, actor, limits, documents=1, size=size, row_bytes=row_bytes)
     [document] = await document_operations.create(write, vault_uid, [wanted])
     if isinstance(document, UidTaken):
         raise document

@@ -12,12 +12,14 @@ from msgspec import Struct, structs
 from strongroom import descriptors, keyring_head, rules, store
 from strongroom.actions import events, sessions
 from strongroom.actions.account_write import require_quota
+from strongroom.actions.retention import KEYRING_DAYS
 from strongroom.errors import (
     AccountNotEmpty,
     ImportNotFound,
     ImportUnfinished,
     Invalid,
     InvalidCredentials,
+    TooManyVaults,
     Unavailable,
 )
 from strongroom.export_rows import (
@@ -28,7 +30,7 @@ from strongroom.export_rows import (
     ExportedVault,
     ExportedVersion,
 )
-from strongroom.model import RETAINED_ROW_BYTES, EventType, StoredKeyring, Usage
+from strongroom.model import RETAINED_ROW_BYTES, CountedUsage, EventType, StoredKeyring
 from strongroom.store import RollbackWith
 from strongroom.wire.export_lines import bad_line
 
@@ -125,6 +127,8 @@ async def begin(
 
 async def store_batch(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str, batch: ImportBatch) -> None:
     """Store consecutive lines, and record the progress."""
+    if batch.progress.counts.vaults > rules.VAULTS_PER_ACCOUNT:
+        raise TooManyVaults
     await _lock(tx, actor, limits, _live_usage([line for _, line in batch.lines]))
     if not await store.imports.advance(tx, actor.user_id, file_id, batch.before, batch.progress):
         raise ImportUnfinished
@@ -152,7 +156,7 @@ async def store_batch(tx: Tx, actor: Actor, limits: AccountLimits, file_id: str,
     for uid, timestamp in batch.reached.items():
         used = _live_usage(inside[uid])
         await store.vaults.add_usage(
-            tx, actor.user_id, uid, timestamp, used.documents, used.bytes, retained.pop(uid, 0)
+            tx, actor.user_id, uid, timestamp, used.documents, used.bytes, retained.pop(uid, 0), used.row_bytes
         )
     for uid, size in retained.items():
         await store.retained.add(tx, actor.user_id, uid, size)
@@ -212,6 +216,7 @@ async def finish(
     await _store_keys(tx, actor.user_id, keys)
     own = await store.ledgers.clock(tx, actor.user_id)
     await store.imports.finish(tx, actor.user_id, max(own, clock))
+    await store.vault_changes.trim(tx, actor.user_id, rules.VAULT_CHANGES_PER_ACCOUNT)
     await events.record(tx, actor.user_id, EventType.IMPORTED, origin)
     return await latest(tx, actor)
 
@@ -271,8 +276,10 @@ async def _store_keys(tx: Tx, user_id: str, keys: ImportedKeys) -> None:
         replaced = StoredKeyring(current.keyring, current.version, current.updated_at, kdf)
         await store.keyrings.add_version(tx, user_id, replaced, stored.updated_at)
     for line in keys.replaced:
-        replaced = StoredKeyring(line.keyring, line.version, line.updated_at, _canonical(line.kdf))
-        await store.keyrings.add_version(tx, user_id, replaced, line.replaced_at)
+        if line.replaced_at > tx.now - KEYRING_DAYS * rules.DAY:
+            replaced = StoredKeyring(line.keyring, line.version, line.updated_at, _canonical(line.kdf))
+            await store.keyrings.add_version(tx, user_id, replaced, line.replaced_at)
+    await store.keyrings.trim(tx, user_id)
 
 
 def _canonical(kdf: Kdf | None) -> str | None:
@@ -309,16 +316,16 @@ async def delete_some(tx: Tx, actor: Actor) -> bool:
     return False
 
 
-async def _lock(tx: Tx, actor: Actor, limits: AccountLimits, added: Usage) -> None:
+async def _lock(tx: Tx, actor: Actor, limits: AccountLimits, added: CountedUsage) -> None:
     """Lock the account and add the usage.
 
     The session or key is checked again: it may have ended while the file was uploaded.
     """
     await sessions.require_open(tx, actor)
-    ledger = await store.imports.add_usage(tx, actor.user_id, added.documents, added.bytes)
+    ledger = await store.imports.add_usage(tx, actor.user_id, added.documents, added.bytes, added.row_bytes)
     if ledger is None:
         raise ImportUnfinished
-    require_quota(actor, limits, Usage(ledger.documents, ledger.bytes), added)
+    require_quota(actor, limits, CountedUsage(ledger.documents, ledger.bytes, row_bytes=ledger.row_bytes), added)
 
 
 async def _trim(tx: Tx, user_id: str, lines: list[ExportRow], most: int) -> list[tuple[str, list[int]]]:
@@ -348,9 +355,10 @@ async def _is_purged(tx: Tx, user_id: str, line: ExportRow) -> bool:
     return head is not None and head.purged_at is not None and line.version < head.version
 
 
-def _live_usage(lines: list[ExportRow]) -> Usage:
-    """The usage that these lines add: live documents and blobs, without replaced versions."""
+def _live_usage(lines: list[ExportRow]) -> CountedUsage:
+    """The usage that these lines add: live documents and blobs, without replaced versions; and the rows of all."""
+    rows = sum(rules.row_bytes(line.collection) for line in lines if isinstance(line, ExportedDocument))
     live = [line for line in lines if isinstance(line, ExportedDocument) and line.deleted_at is None]
     size = sum(rules.octets(line.data, line.hmac) for line in live)
     size += sum(rules.octets(line.data, line.salt) for line in lines if isinstance(line, ExportedVault))
-    return Usage(len(live), size)
+    return CountedUsage(len(live), size, row_bytes=rows)

@@ -9,7 +9,14 @@ from strongroom import credentials, store
 from strongroom.actions import events, invitations, login_throttle, second_factors
 from strongroom.errors import AccountDisabled, InvalidCredentials, InvalidTicket, SessionNotFound, Unauthorized
 from strongroom.model import Actor, EventType, Login, Renewal
-from strongroom.rules import DAY, KEY_SHARE_GRACE, REUSE_GRACE, SESSIONS_PER_ACCOUNT, TICKETS_PER_ACCOUNT
+from strongroom.rules import (
+    DAY,
+    KEY_SHARE_GRACE,
+    REUSE_GRACE,
+    SESSIONS_PER_ACCOUNT,
+    TICKETS_PER_ACCOUNT,
+    TOKENS_PER_SESSION,
+)
 
 if TYPE_CHECKING:
     from strongroom.actions.retention import Sweep
@@ -164,6 +171,7 @@ async def refresh(tx: Tx, claims: Claims, pair: TokenPair, origin: Origin) -> Re
             await events.record(tx, claims.sub, EventType.REFRESH_REUSE, origin)
         return None
     await store.sessions.add_token(tx, claims.sub, claims.sid, pair.jti, token.generation + 1, pair.refresh_expires_at)
+    await store.sessions.trim_tokens(tx, claims.sub, claims.sid, claims.jti, TOKENS_PER_SESSION)
     await store.sessions.touch(tx, claims.sub, claims.sid, origin)
     until = pair.access_expires_at + KEY_SHARE_GRACE
     return Renewal(await store.key_shares.renew(tx, claims.sub, claims.sid, until))

@@ -6,8 +6,16 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, TypeAlias
 
 from strongroom import identifiers, rules, store
+from strongroom.actions import deletions
 from strongroom.actions.account_write import AccountWrite, begin
-from strongroom.errors import InsufficientScope, UidTaken, VaultAlreadyExists, VaultConflict, VaultNotFound
+from strongroom.errors import (
+    InsufficientScope,
+    TooManyVaults,
+    UidTaken,
+    VaultAlreadyExists,
+    VaultConflict,
+    VaultNotFound,
+)
 from strongroom.model import RETAINED_ROW_BYTES, Expected, VaultChange
 from strongroom.store import Duplicate, RollbackWith
 
@@ -30,6 +38,8 @@ async def create(tx: Tx, actor: Actor, limits: AccountLimits, wanted: AnyCreate)
     timestamp = write.next_timestamp()
     vault = await store.vaults.insert(tx, actor.user_id, uid, timestamp, wanted.name, wanted.data, wanted.salt, size)
     if vault is not None:
+        if await store.vaults.count(tx, actor.user_id) > rules.VAULTS_PER_ACCOUNT:
+            raise TooManyVaults
         await _record(write, timestamp, vault, VaultChange.CREATED, size)
         return await write.finish((vault, True))
     stored = await store.vaults.get(tx, actor.user_id, uid)
@@ -143,21 +153,33 @@ async def delete(tx: Tx, actor: Actor, limits: AccountLimits, uid: str, expected
         raise VaultNotFound
     if expected is not None and not expected.allows(stored.version):
         raise VaultConflict(stored.version, stored.updated_at, precondition=expected.by_header)
+    row_bytes = await store.vaults.row_bytes(tx, actor.user_id, uid)
     if not await store.vaults.delete(tx, actor.user_id, uid, stored.version):
         raise VaultNotFound
+    await deletions.require_room(tx, actor.user_id)
     timestamp = write.next_timestamp()
     await store.deletions.add(tx, actor.user_id, uid, timestamp)
-    await _record(write, timestamp, stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0))
+    await _record(
+        write, timestamp, stored, VaultChange.DELETED, -(stored.bytes or 0), -(stored.documents or 0), -row_bytes
+    )
     await write.finish(None)
 
 
 async def _record(
-    write: AccountWrite, timestamp: int, vault: Vault, kind: VaultChange, size: int, documents: int = 0
+    write: AccountWrite,
+    timestamp: int,
+    vault: Vault,
+    kind: VaultChange,
+    size: int,
+    documents: int = 0,
+    row_bytes: int = 0,
 ) -> None:
     """Record a change of the vault for event streams, and the usage that it adds."""
     owner = write.actor.user_id
-    await store.vault_changes.add(write.tx, owner, timestamp, vault.uid, kind, vault.name, vault.version)
-    write.record(timestamp, documents, size)
+    await store.vault_changes.add(
+        write.tx, owner, timestamp, vault.uid, kind, vault.name, vault.version, rules.VAULT_CHANGES_PER_ACCOUNT
+    )
+    write.record(timestamp, documents, size, row_bytes=row_bytes)
 
 
 def _same(stored: Vault, name: str, data: str | None, salt: str | None) -> bool:

@@ -45,6 +45,7 @@ STATUS: Final[dict[type[Refusal], int]] = {
     errors.PasskeyTaken: 409,
     errors.TooManyPasskeys: 409,
     errors.TooManyApiKeys: 409,
+    errors.TooManyVaults: 409,
     errors.PasskeysUnavailable: 409,
     errors.AccountNotEmpty: 409,
     errors.ImportUnfinished: 409,

@@ -31,6 +31,8 @@ class NewDocument(Struct, frozen=True):
     hmac: str | None
     version: int
     size: int
+    row_bytes: int
+    most_row_bytes: int | None  # of the rows of the account's documents; None does not limit
 
     def result(self, document: Document) -> tuple[Document, bool]:
         """What the action returns of a document that was stored: that, and that it is new."""

@@ -25,6 +25,7 @@ from strongroom.wire.requests import (
     Blob,
     Body,
     Ciphertext,
+    Collection,
     Hmac,
     Kdf,
     Name,
@@ -156,7 +157,7 @@ class DocumentLine(_Line, frozen=True, tag="document", tag_field="kind"):
 
     uid: Uid
     vault_uid: Uid
-    collection: Name
+    collection: Collection
     version: Ordinal
     created_at: Timestamp
     updated_at: Timestamp
@@ -164,7 +165,7 @@ class DocumentLine(_Line, frozen=True, tag="document", tag_field="kind"):
     hmac: Hmac | None = None
     deleted_at: Timestamp | None = None
     purged_at: Timestamp | None = None
-    checks = {"uid": _is_uid, "vault_uid": _is_uid, "data": rules.is_base64}
+    checks = {"uid": _is_uid, "vault_uid": _is_uid, "collection": rules.is_collection, "data": rules.is_base64}
     becomes = ExportedDocument
 
     @staticmethod
@@ -184,7 +185,7 @@ class VersionLine(_Line, frozen=True, tag="version", tag_field="kind"):
 
     uid: Uid
     vault_uid: Uid
-    collection: Name
+    collection: Collection
     version: Ordinal
     created_at: Timestamp
     updated_at: Timestamp
@@ -192,7 +193,7 @@ class VersionLine(_Line, frozen=True, tag="version", tag_field="kind"):
     data: Ciphertext
     hmac: Hmac | None = None
     deleted_at: Timestamp | None = None
-    checks = {"uid": _is_uid, "vault_uid": _is_uid, "data": rules.is_base64}
+    checks = {"uid": _is_uid, "vault_uid": _is_uid, "collection": rules.is_collection, "data": rules.is_base64}
     becomes = ExportedVersion
 
     @staticmethod

@@ -40,6 +40,15 @@ Name = Annotated[
         "must be 1 to 255 characters without control characters", min_length=1, max_length=255, pattern=_NAME_PATTERN
     ),
 ]
+Collection = Annotated[
+    str,
+    _meta(
+        f"must be 1 to 255 characters without control characters, of at most {rules.MAX_COLLECTION} bytes in UTF-8",
+        min_length=1,
+        max_length=255,
+        pattern=_NAME_PATTERN,
+    ),
+]
 DeviceName = Annotated[
     str,
     _meta(
@@ -102,7 +111,7 @@ Uids = Annotated[
     list[Uid], _meta("must be a list of 1 to 100 UUIDs of your own vaults", min_length=1, max_length=_AT_MOST)
 ]
 Collections = Annotated[
-    list[Name], _meta("must be a list of 1 to 100 collection names", min_length=1, max_length=_AT_MOST)
+    list[Collection], _meta("must be a list of 1 to 100 collection names", min_length=1, max_length=_AT_MOST)
 ]
 
 
@@ -121,6 +130,10 @@ def _is_new_email(value: str) -> bool:
 
 def _is_kdf(value: dict[str, str | int]) -> bool:
     return rules.octets(descriptors.canonical_json(value)) <= rules.MAX_KDF
+
+
+def _are_collections(value: list[str]) -> bool:
+    return all(map(rules.is_collection, value))
 
 
 def _are_uids(value: list[str]) -> bool:
@@ -368,12 +381,12 @@ class PutVault(Body, frozen=True):
 class CreateDocument(Body, frozen=True):
     """A new document."""
 
-    collection: Name
+    collection: Collection
     data: Ciphertext
     hmac: Hmac | None = None
     uid: Uid | None = None
     new_version: NewVersion | None = None
-    checks = {"data": rules.is_base64, "uid": _is_uid}
+    checks = {"collection": rules.is_collection, "data": rules.is_base64, "uid": _is_uid}
 
 
 class PutDocument(Body, frozen=True):
@@ -443,7 +456,7 @@ class CreateApiKey(Body, frozen=True):
     permissions: Permissions | None = None
     vault_uids: Uids | None = None
     collections: Collections | None = None
-    checks = {"vault_uids": _are_uids}
+    checks = {"vault_uids": _are_uids, "collections": _are_collections}
 
 
 def _one_proof(given: dict[str, Any]) -> dict[str, str]:

@@ -1,6 +1,6 @@
 /** Requests of vaults: their names and blobs, their collections, their events. */
 
-import { NotFound, VaultAlreadyExists, VaultConflict, VaultNotFound, VersionNotFound } from "../../errors.js";
+import { NotFound, TooManyVaults, VaultAlreadyExists, VaultConflict, VaultNotFound, VersionNotFound } from "../../errors.js";
 import { type Call, LARGE, pathPart } from "../call.js";
 import * as decoders from "../decoders.js";
 
@@ -36,6 +36,7 @@ export const create = (uid: string, name: string, blob?: SealedBlob) =>
     body: JSON.stringify({ name, uid, data: blob?.data, salt: blob?.salt }),
     decode: decoders.vault,
     refusals: NO_VAULT,
+    kinds: [TooManyVaults],
     maxBytes: LARGE,
   }) satisfies Call<unknown>;
 

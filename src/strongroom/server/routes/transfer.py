@@ -135,6 +135,7 @@ ENDPOINTS: Final = (
             errors.RateLimited,
             errors.AccountNotEmpty,
             errors.ImportUnfinished,
+            errors.TooManyVaults,
             errors.QuotaExceeded,
         ),
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from strongroom import errors, rules, wire
-from strongroom.actions import vaults
+from strongroom.actions import deletions, vaults
 from strongroom.errors import Invalid
 from strongroom.model import Permission, Variant, Vault
 from strongroom.server.request import Endpoint, Request
@@ -99,8 +99,14 @@ async def put(request: Request) -> Response:
 
 
 async def delete(request: Request) -> Response:
-    """Delete a vault and all its documents; their rows go in the background."""
+    """Delete a vault and all its documents; their rows go in the background.
+
+    An account that deletes vaults faster than their rows go waits for its own.
+    """
     expected = request.expected(None, of_vault=True)
+    owner, progress = request.actor.user_id, deletions.DeletionProgress()
+    while await request.read(deletions.is_crowded, owner):
+        await request.write_long(deletions.delete_some_of, owner, progress)
     await request.write_long(vaults.delete, request.actor, request.context.limits, request.uid("uid"), expected)
     request.context.deletions.begin()
     return json_response(wire.responses.Done())
@@ -127,7 +133,13 @@ def endpoints(variant: Variant) -> tuple[Endpoint, ...]:
             request_type=_CREATE[variant],
             response_type=wire.responses.Vault,
             status=201,
-            refusals=(errors.VaultAlreadyExists, errors.UidTaken, errors.QuotaExceeded, errors.KeyringConflict),
+            refusals=(
+                errors.VaultAlreadyExists,
+                errors.UidTaken,
+                errors.TooManyVaults,
+                errors.QuotaExceeded,
+                errors.KeyringConflict,
+            ),
             request_headers=("Keyring-Version",),
         ),
         Endpoint(

@@ -438,13 +438,17 @@ _COUNT_ANEW: Final = (
              + (SELECT coalesce(sum(octet_length(v.data) + coalesce(octet_length(v.hmac), 0) + 256), 0)
                   FROM versions AS v WHERE v.user_id = vaults.user_id AND v.vault_uid = vaults.uid)
              + (SELECT coalesce(sum(octet_length(b.data) + coalesce(octet_length(b.salt), 0) + 256), 0)
-                  FROM blob_versions AS b WHERE b.user_id = vaults.user_id AND b.uid = vaults.uid)
+                  FROM blob_versions AS b WHERE b.user_id = vaults.user_id AND b.uid = vaults.uid),
+        row_bytes = (SELECT coalesce(sum(octet_length(d.collection) + 256), 0)
+                       FROM documents AS d WHERE d.user_id = vaults.user_id AND d.vault_uid = vaults.uid)
     """,
     """
-    INSERT INTO ledgers (user_id, clock, documents, bytes)
-    SELECT user_id, max(updated_at), sum(documents), sum(bytes) FROM vaults WHERE true GROUP BY user_id
+    INSERT INTO ledgers (user_id, clock, documents, bytes, row_bytes)
+    SELECT user_id, max(updated_at), sum(documents), sum(bytes), sum(row_bytes)
+      FROM vaults WHERE true GROUP BY user_id
     ON CONFLICT (user_id) DO UPDATE SET
-        clock = max(ledgers.clock, excluded.clock), documents = excluded.documents, bytes = excluded.bytes
+        clock = max(ledgers.clock, excluded.clock), documents = excluded.documents, bytes = excluded.bytes,
+        row_bytes = excluded.row_bytes
     """,
     """
     UPDATE ledgers SET clock = max(clock, coalesce(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from strongroom.model import Document
-from strongroom.store.postgres.combined_writes import DOCUMENT_COLUMNS, EXPECT_ONE_ROW
+from strongroom.store.postgres.combined_writes import BOOKED_ROW_BYTES, DOCUMENT_COLUMNS, EXPECT_ONE_ROW
 from strongroom.store.statement import Sql
 
 if TYPE_CHECKING:
@@ -26,8 +26,10 @@ _CREATE: Final = Sql(
     WITH account AS MATERIALIZED (
         SELECT given.*
           FROM unnest(:owners::text[], :counts::bigint[], :more_bytes::bigint[], :most_bytes::bigint[],
-                      :most_documents::bigint[], :keyring_versions::bigint[])
-          WITH ORDINALITY AS given (user_id, count, more_bytes, most_bytes, most_documents, keyring_version, place)
+                      :most_documents::bigint[], :more_row_bytes::bigint[], :most_row_bytes::bigint[],
+                      :keyring_versions::bigint[])
+          WITH ORDINALITY AS given (user_id, count, more_bytes, most_bytes, most_documents, more_row_bytes,
+                                    most_row_bytes, keyring_version, place)
          WHERE {EXPECT_ONE_ROW}),
     wanted AS MATERIALIZED (
         SELECT given.*
@@ -36,7 +38,8 @@ _CREATE: Final = Sql(
             AS given (user_id, place, uid, vault_uid, collection, data, hmac, version, size)
          WHERE {EXPECT_ONE_ROW}),
     booked AS MATERIALIZED (
-        SELECT user_id, vault_uid, count(*) AS documents, sum(size) AS bytes, max(place) AS place
+        SELECT user_id, vault_uid, count(*) AS documents, sum(size) AS bytes, max(place) AS place,
+               {BOOKED_ROW_BYTES}
           FROM wanted GROUP BY user_id, vault_uid),
     seen AS MATERIALIZED (SELECT account.*, ledgers.clock FROM account JOIN ledgers USING (user_id)),
     locked AS MATERIALIZED (
@@ -59,11 +62,13 @@ _CREATE: Final = Sql(
     ledger AS (
         UPDATE ledgers
            SET clock = CASE WHEN ledgers.clock < :now THEN :now::bigint - 1 ELSE ledgers.clock END + locked.count,
-               documents = ledgers.documents + locked.count, bytes = ledgers.bytes + locked.more_bytes
+               documents = ledgers.documents + locked.count, bytes = ledgers.bytes + locked.more_bytes,
+               row_bytes = ledgers.row_bytes + locked.more_row_bytes
           FROM locked
          WHERE ledgers.user_id = locked.user_id AND ledgers.importing = 0
            AND (locked.most_bytes IS NULL OR ledgers.bytes + locked.more_bytes <= locked.most_bytes)
            AND (locked.most_documents IS NULL OR ledgers.documents + locked.count <= locked.most_documents)
+           AND (locked.most_row_bytes IS NULL OR ledgers.row_bytes + locked.more_row_bytes <= locked.most_row_bytes)
            AND locked.user_id NOT IN (SELECT user_id FROM refused)
      RETURNING ledgers.user_id, ledgers.clock - locked.count AS before),
     added AS (
@@ -73,7 +78,7 @@ _CREATE: Final = Sql(
     counted AS (
         UPDATE vaults
            SET updated_at = {_TIMESTAMP}, documents = vaults.documents + booked.documents,
-               bytes = vaults.bytes + booked.bytes
+               bytes = vaults.bytes + booked.bytes, row_bytes = vaults.row_bytes + booked.row_bytes
           FROM booked JOIN ledger USING (user_id)
          WHERE vaults.user_id = booked.user_id AND vaults.uid = booked.vault_uid)
     SELECT user_id, before FROM ledger
@@ -93,6 +98,8 @@ async def create(
         "more_bytes": [sum(row.size for row in forms) for forms in wanted.values()],
         "most_bytes": [forms[0].limits.bytes for forms in wanted.values()],
         "most_documents": [forms[0].limits.documents for forms in wanted.values()],
+        "more_row_bytes": [sum(row.row_bytes for row in forms) for forms in wanted.values()],
+        "most_row_bytes": [forms[0].most_row_bytes for forms in wanted.values()],
         "keyring_versions": [
             min((row.keyring_version for row in forms if row.keyring_version is not None), default=None)
             for forms in wanted.values()

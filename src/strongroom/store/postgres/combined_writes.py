@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from strongroom.model import RETAINED_ROW_BYTES, Document
+from strongroom.model import DOCUMENT_ROW_BYTES, RETAINED_ROW_BYTES, Document
 from strongroom.store.queries.deletions import live
 from strongroom.store.statement import Sql, columns
 from strongroom.store.write_forms import NewDocument
@@ -44,6 +44,7 @@ _UNCHANGED: Final = """
     AND NOT EXISTS (SELECT 1 FROM keyring WHERE version > :keyring_version)
     AND (:most_bytes::bigint IS NULL OR ledgers.bytes + :more_bytes <= :most_bytes)
 """
+BOOKED_ROW_BYTES: Final = f"sum(octet_length(collection) + {DOCUMENT_ROW_BYTES}) AS row_bytes"
 _TIMESTAMP: Final = "ledger.clock - :count + place"
 
 _CREATE: Final = Sql(
@@ -55,14 +56,17 @@ _CREATE: Final = Sql(
           WITH ORDINALITY AS given (uid, vault_uid, collection, data, hmac, version, size, place)
          WHERE {EXPECT_ONE_ROW}),
     booked AS MATERIALIZED (
-        SELECT user_id, vault_uid, count(*) AS documents, sum(size) AS bytes, max(place) AS place
+        SELECT user_id, vault_uid, count(*) AS documents, sum(size) AS bytes, max(place) AS place,
+               {BOOKED_ROW_BYTES}
           FROM wanted GROUP BY user_id, vault_uid),
     {_READ},
     ledger AS (
-        UPDATE ledgers SET {_ADVANCED}, documents = ledgers.documents + :count, bytes = ledgers.bytes + :more_bytes
+        UPDATE ledgers SET {_ADVANCED}, documents = ledgers.documents + :count, bytes = ledgers.bytes + :more_bytes,
+               row_bytes = ledgers.row_bytes + :more_row_bytes
           FROM seen
          WHERE {_UNCHANGED}
            AND (:most_documents::bigint IS NULL OR ledgers.documents + :count <= :most_documents)
+           AND (:most_row_bytes::bigint IS NULL OR ledgers.row_bytes + :more_row_bytes <= :most_row_bytes)
            AND NOT EXISTS (SELECT 1 FROM wanted JOIN documents USING (user_id, uid))
            AND NOT EXISTS (SELECT 1 FROM wanted JOIN vaults USING (user_id, uid))
            AND (SELECT count(*) FROM booked)
@@ -75,7 +79,7 @@ _CREATE: Final = Sql(
     counted AS (
         UPDATE vaults
            SET updated_at = {_TIMESTAMP}, documents = vaults.documents + booked.documents,
-               bytes = vaults.bytes + booked.bytes
+               bytes = vaults.bytes + booked.bytes, row_bytes = vaults.row_bytes + booked.row_bytes
           FROM booked, ledger WHERE vaults.user_id = booked.user_id AND vaults.uid = booked.vault_uid)
     SELECT clock FROM ledger
 """
@@ -169,6 +173,8 @@ async def _create(connection: Connection, rows: Any, parameters: dict[str, Any])
     parameters["collections"] = [row.collection for row in rows]
     parameters["more_bytes"] = sum(parameters["sizes"])
     parameters["most_documents"] = rows[0].limits.documents
+    parameters["more_row_bytes"] = sum(row.row_bytes for row in rows)
+    parameters["most_row_bytes"] = rows[0].most_row_bytes
     last: int | None = await connection.fetchval(_CREATE.postgres, *[parameters[name] for name in _CREATE.names])
     if last is None:
         return None

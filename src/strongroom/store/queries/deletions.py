@@ -45,6 +45,13 @@ class Emptied(Struct, frozen=True):
     emptied_at: int
 
 
+class DeletionCounts(Struct, frozen=True):
+    """How many vaults of an account were deleted and are not forgotten, and of how many the rows wait."""
+
+    all: int
+    waiting: int
+
+
 class Waiting(Struct, frozen=True):
     """How many deletions wait, and since when the oldest of them does."""
 
@@ -141,6 +148,7 @@ def _among(table: str, column: str, kind: str) -> Sql:
     )
 
 
+_COUNTS = Sql("SELECT count(*), count(*) - count(emptied_at) FROM deletions WHERE user_id = :user_id")
 _DROP_DOCUMENTS = _among("documents", "uid", "text")
 _DROP_BLOB = Sql("DELETE FROM blob_versions WHERE user_id = :user_id AND uid = :uid AND version = :version")
 _DROP_VAULT = Sql("DELETE FROM vaults WHERE user_id = :user_id AND uid = :uid")
@@ -181,6 +189,11 @@ _SOME: Final = tuple((_some_of(table), limit) for table, limit in _TABLES.items(
 async def add(tx: Tx, user_id: str, vault_uid: str, until: int) -> None:
     """Record that a vault was deleted, with all rows that have times up to this one; or an account."""
     await tx.run(_ADD, user_id=user_id, vault_uid=vault_uid, until=until, now=tx.now)
+
+
+async def counts(tx: Tx, user_id: str) -> DeletionCounts:
+    """How many deleted vaults of an account are not forgotten yet."""
+    return await tx.one(DeletionCounts, _COUNTS, user_id=user_id) or DeletionCounts(0, 0)
 
 
 async def claim(tx: Tx) -> Deletion | None:

@@ -81,12 +81,12 @@ _CLAIM = Sql("""
 """)
 _SET = Sql("UPDATE ledgers SET importing = :importing WHERE user_id = :user_id")
 _ADD_USAGE = Sql(f"""
-    UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes
+    UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes, row_bytes = row_bytes + :row_bytes
      WHERE user_id = :user_id AND importing = 1
  RETURNING {columns(Ledger)}
 """)
 _RELEASE = Sql("UPDATE ledgers SET importing = 0, clock = :clock WHERE user_id = :user_id AND importing = 1")
-_CLEAR = Sql("UPDATE ledgers SET importing = 0, documents = 0, bytes = 0 WHERE user_id = :user_id")
+_CLEAR = Sql("UPDATE ledgers SET importing = 0, documents = 0, bytes = 0, row_bytes = 0 WHERE user_id = :user_id")
 _ADD_VAULT_CHANGES = Sql("""
     INSERT INTO vault_changes (user_id, changed_at, vault_uid, kind, name, version)
     SELECT user_id, :clock + row_number() OVER (ORDER BY uid), uid, 'created', name, version
@@ -166,9 +166,9 @@ async def begin(tx: Tx, user_id: str, file_id: str, progress: ImportProgress) ->
     await tx.run(_SET, user_id=user_id, importing=1)
 
 
-async def add_usage(tx: Tx, user_id: str, documents: int, size: int) -> Ledger | None:
+async def add_usage(tx: Tx, user_id: str, documents: int, size: int, row_bytes: int) -> Ledger | None:
     """Take the account's lock, and count what comes in; None if no import is unfinished."""
-    return await tx.one(Ledger, _ADD_USAGE, user_id=user_id, documents=documents, bytes=size)
+    return await tx.one(Ledger, _ADD_USAGE, user_id=user_id, documents=documents, bytes=size, row_bytes=row_bytes)
 
 
 async def advance(tx: Tx, user_id: str, file_id: str, before: int, progress: ImportProgress) -> bool:

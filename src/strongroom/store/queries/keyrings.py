@@ -109,8 +109,13 @@ async def replace(tx: Tx, user_id: str, version: int, new_version: int, keyring:
     replaced = await tx.run(
         _REPLACE, user_id=user_id, version=version, new_version=new_version, keyring=keyring, now=tx.now
     )
-    await tx.run(_TRIM, user_id=user_id, limit=RETAINED)
+    await trim(tx, user_id)
     return replaced > 0
+
+
+async def trim(tx: Tx, user_id: str) -> None:
+    """Delete the replaced keyrings of an account that are too many."""
+    await tx.run(_TRIM, user_id=user_id, limit=RETAINED)
 
 
 async def versions(tx: Tx, user_id: str) -> list[KeyringVersion]:

@@ -22,13 +22,15 @@ class Ledger(Struct, frozen=True):
     clock: int
     documents: int
     bytes: int
+    row_bytes: int
 
 
 # Advances the clock, adds usage, and takes the account's lock until commit. Where an import is unfinished
 # it does nothing: the rule is in the row that is locked, so that no writer passes beside it.
 _ADVANCED = """
        SET clock = CASE WHEN ledgers.clock < :now THEN :last ELSE ledgers.clock + :timestamps END,
-           documents = ledgers.documents + :documents, bytes = ledgers.bytes + :bytes
+           documents = ledgers.documents + :documents, bytes = ledgers.bytes + :bytes,
+           row_bytes = ledgers.row_bytes + :row_bytes
 """
 _MINE = "WHERE user_id = :user_id AND importing = 0"
 _ADVANCE = Sql(
@@ -37,12 +39,14 @@ _ADVANCE = Sql(
 )
 # The same for an account that has no ledger yet.
 _BEGIN = Sql(f"""
-    INSERT INTO ledgers (user_id, clock, documents, bytes) VALUES (:user_id, :last, :documents, :bytes)
+    INSERT INTO ledgers (user_id, clock, documents, bytes, row_bytes)
+    VALUES (:user_id, :last, :documents, :bytes, :row_bytes)
     ON CONFLICT (user_id) DO UPDATE {_ADVANCED} WHERE ledgers.importing = 0
  RETURNING {columns(Ledger)}
 """)
 _CORRECT = Sql("""
-    UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes WHERE user_id = :user_id
+    UPDATE ledgers SET documents = documents + :documents, bytes = bytes + :bytes, row_bytes = row_bytes + :row_bytes
+     WHERE user_id = :user_id
 """)
 # Without an update: PostgreSQL would keep what each of them replaces. SQLite has one writer, and nothing to lock.
 _LOCK = Sql(
@@ -60,17 +64,19 @@ _USAGE = Sql("""
 """)
 
 
-async def advance(tx: Tx, user_id: str, timestamps: int, documents: int, size: int) -> Ledger | None:
+async def advance(
+    tx: Tx, user_id: str, timestamps: int, documents: int, size: int, row_bytes: int = 0
+) -> Ledger | None:
     """Advance the clock by so many timestamps, and add usage; None while an import is unfinished."""
     now = tx.now
     added = {"user_id": user_id, "now": now, "last": now + timestamps - 1, "timestamps": timestamps}
-    added |= {"documents": documents, "bytes": size}
+    added |= {"documents": documents, "bytes": size, "row_bytes": row_bytes}
     return await tx.one(Ledger, _ADVANCE, **added) or await tx.one(Ledger, _BEGIN, **added)
 
 
-async def correct(tx: Tx, user_id: str, documents: int, size: int) -> None:
+async def correct(tx: Tx, user_id: str, documents: int, size: int, row_bytes: int) -> None:
     """Correct the usage by what differs from what `advance` was given."""
-    await tx.run(_CORRECT, user_id=user_id, documents=documents, bytes=size)
+    await tx.run(_CORRECT, user_id=user_id, documents=documents, bytes=size, row_bytes=row_bytes)
 
 
 async def lock(tx: Tx, user_ids: Iterable[str]) -> None:

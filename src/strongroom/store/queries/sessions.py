@@ -49,6 +49,11 @@ _ADD_TOKEN = Sql("""
     INSERT INTO refresh_tokens (user_id, jti, session_id, generation, created_at, expires_at)
     VALUES (:user_id, :jti, :session_id, :generation, :now, :expires_at)
 """)
+_TRIM_TOKENS = Sql("""
+    DELETE FROM refresh_tokens WHERE user_id = :user_id AND jti IN (
+        SELECT jti FROM refresh_tokens WHERE user_id = :user_id AND session_id = :session_id AND jti <> :presented
+         ORDER BY generation DESC, jti DESC LIMIT :all OFFSET :others)
+""")
 # Run on every request: two searches by key, the second in the index of the accounts that are disabled.
 _LAST_USED = of_open_accounts(
     "SELECT COALESCE(-{disabled}, last_used_at) FROM sessions WHERE user_id = :user_id AND id = :id", ":user_id"
@@ -134,6 +139,12 @@ async def add_token(tx: Tx, user_id: str, session_id: str, jti: str, generation:
         now=tx.now,
         expires_at=expires_at,
     )
+
+
+async def trim_tokens(tx: Tx, user_id: str, session_id: str, presented: str, keep: int) -> None:
+    """Delete the oldest refresh tokens of a session that are too many, but not the presented one: it may come again."""
+    where = {"user_id": user_id, "session_id": session_id, "presented": presented}
+    await tx.run(_TRIM_TOKENS, **where, others=keep - 1, all=ALL)
 
 
 async def last_used(tx: Tx, user_id: str, session_id: str) -> int | None:

@@ -47,9 +47,11 @@ _BY_NAME = Sql(f"SELECT {columns(Vault)} FROM vaults WHERE user_id = :user_id AN
 _LISTED = "FROM vaults WHERE user_id = :user_id AND uid > :beyond ORDER BY uid LIMIT :limit"
 _LIST = Sql(f"SELECT {columns(Vault)} {_LISTED}")
 _LIST_BARE = Sql(f"SELECT {_BARE}, NULL AS data, NULL AS salt {_LISTED}")
+_COUNT = Sql("SELECT count(*) FROM vaults WHERE user_id = :user_id")
 _ADD_USAGE = Sql("""
     UPDATE vaults
-       SET updated_at = :timestamp, documents = documents + :documents, bytes = bytes + :bytes, kept = kept + :kept
+       SET updated_at = :timestamp, documents = documents + :documents, bytes = bytes + :bytes, kept = kept + :kept,
+           row_bytes = row_bytes + :row_bytes
      WHERE user_id = :user_id AND uid = :uid
 """)
 _CHANGE = Sql(f"""
@@ -59,6 +61,7 @@ _CHANGE = Sql(f"""
      WHERE user_id = :user_id AND uid = :uid AND version = :version
  RETURNING {columns(Vault)}
 """)
+_ROW_BYTES = Sql("SELECT row_bytes FROM vaults WHERE user_id = :user_id AND uid = :uid")
 _DELETE = Sql("DELETE FROM vaults WHERE user_id = :user_id AND uid = :uid AND version = :version")
 
 
@@ -103,10 +106,12 @@ def of_user(tx: Tx, user_id: str, beyond: str, *, blobs: bool) -> AsyncGenerator
     return tx.pages(Vault, statement, after="beyond", by="uid", user_id=user_id, beyond=beyond, limit=ALL)
 
 
-async def add_usage(tx: Tx, user_id: str, uid: str, timestamp: int, documents: int, size: int, kept: int) -> bool:
+async def add_usage(
+    tx: Tx, user_id: str, uid: str, timestamp: int, documents: int, size: int, kept: int, row_bytes: int = 0
+) -> bool:
     """Set the vault's clock, and add to its usage; False if this owner has no such vault."""
     tx.notify(user_id, uid)
-    counted = {"documents": documents, "bytes": size, "kept": kept}
+    counted = {"documents": documents, "bytes": size, "kept": kept, "row_bytes": row_bytes}
     return await tx.run(_ADD_USAGE, user_id=user_id, uid=uid, timestamp=timestamp, **counted) > 0
 
 
@@ -139,6 +144,18 @@ async def change(
         added=added,
         kept=kept,
     )
+
+
+async def count(tx: Tx, user_id: str) -> int:
+    """How many vaults an account has."""
+    found: int = await tx.value(_COUNT, user_id=user_id)
+    return found
+
+
+async def row_bytes(tx: Tx, user_id: str, uid: str) -> int:
+    """What the rows of a vault's documents take beside their ciphertext."""
+    size: int | None = await tx.value(_ROW_BYTES, user_id=user_id, uid=uid)
+    return size or 0
 
 
 async def delete(tx: Tx, user_id: str, uid: str, version: int) -> bool:

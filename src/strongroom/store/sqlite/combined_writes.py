@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 _DOCUMENT: Final = columns(Document)
 _CONTENT: Final = _DOCUMENT.removeprefix("uid, ")
 _AS_TEXT: Final = _CONTENT.replace("data, hmac", "CAST(data AS TEXT), CAST(hmac AS TEXT)")
-_LEDGER: Final = "SELECT clock, documents, bytes FROM ledgers WHERE user_id = ?1 AND importing = 0"
+_LEDGER: Final = "SELECT clock, documents, bytes, row_bytes FROM ledgers WHERE user_id = ?1 AND importing = 0"
 _KEYRING: Final = "SELECT version FROM keyrings WHERE user_id = ?1"
 _KEPT: Final = "SELECT coalesce(sum(kept), 0) FROM vaults WHERE user_id = ?1"
-_BOOK: Final = "UPDATE ledgers SET clock = ?2, documents = ?3, bytes = ?4 WHERE user_id = ?1"
+_BOOK: Final = "UPDATE ledgers SET clock = ?2, documents = ?3, bytes = ?4, row_bytes = ?5 WHERE user_id = ?1"
 _COUNT: Final = """
-    UPDATE vaults SET updated_at = ?3, documents = documents + ?4, bytes = bytes + ?5, kept = kept + ?6
+    UPDATE vaults SET updated_at = ?3, documents = documents + ?4, bytes = bytes + ?5, kept = kept + ?6,
+           row_bytes = row_bytes + ?7
      WHERE user_id = ?1 AND uid = ?2
 """
 _INSERT: Final = f"""
@@ -65,42 +66,45 @@ def run(connection: apsw.Connection, user_id: str, forms: Sequence[NewDocument |
     newest = (execute(_KEYRING, (user_id,)).fetchone() or (0,)) if seen else (0,)
     if ledger is None or not _are_numbers(*ledger, *newest) or (seen and newest[0] > min(seen)):
         return None
-    clock, documents, size = ledger
+    clock, *used = ledger
     first = clock + 1 if clock >= now else now
     write = _create if isinstance(forms[0], NewDocument) else _replace
-    return write(connection, user_id, forms, first, documents, size)
+    return write(connection, user_id, forms, first, *used)
 
 
-def _create(connection: Any, user_id: str, forms: Any, first: int, documents: int, size: int) -> Any:
+def _create(connection: Any, user_id: str, forms: Any, first: int, documents: int, size: int, row_bytes: int) -> Any:
     limits, many = forms[0].limits, connection.cursor().executemany
     documents += len(forms)
     size += sum(form.size for form in forms)
+    row_bytes += sum(form.row_bytes for form in forms)
     if _is_above(documents, limits.documents) or _is_above(size, limits.bytes):
         return None
+    if _is_above(row_bytes, forms[0].most_row_bytes):
+        return None
     before, last = connection.total_changes(), first + len(forms) - 1
-    rows = zip(forms, count(first))
+    wanted = zip(forms, count(first))
     many(
         _INSERT,
-        [(user_id, one.uid, one.vault_uid, one.collection, one.data, one.hmac, one.version, at) for one, at in rows],
+        [(user_id, one.uid, one.vault_uid, one.collection, one.data, one.hmac, one.version, at) for one, at in wanted],
     )
     if connection.total_changes() - before != len(forms):
         return None
-    booked: dict[str, tuple[int, int, int]] = {}
+    booked: dict[str, tuple[int, int, int, int]] = {}
     for at, one in enumerate(forms, first):
-        _, number, added = booked.get(one.vault_uid, (0, 0, 0))
-        booked[one.vault_uid] = at, number + 1, added + one.size
+        _, number, added, rows = booked.get(one.vault_uid, (0, 0, 0, 0))
+        booked[one.vault_uid] = at, number + 1, added + one.size, rows + one.row_bytes
     before = connection.total_changes()
-    many(_COUNT, [(user_id, uid, at, number, added, 0) for uid, (at, number, added) in booked.items()])
+    many(_COUNT, [(user_id, uid, at, number, added, 0, rows) for uid, (at, number, added, rows) in booked.items()])
     if connection.total_changes() - before != len(booked):  # a vault is not there
         return None
-    connection.execute(_BOOK, (user_id, last, documents, size))
+    connection.execute(_BOOK, (user_id, last, documents, size, row_bytes))
     return [
         Document(one.uid, one.vault_uid, one.collection, one.data, one.hmac, one.version, at, at, None)
         for at, one in enumerate(forms, first)
     ]
 
 
-def _replace(connection: Any, user_id: str, forms: Any, first: int, documents: int, size: int) -> Any:
+def _replace(connection: Any, user_id: str, forms: Any, first: int, documents: int, size: int, row_bytes: int) -> Any:
     limits, most_retained = forms[0].limits, forms[0].most_retained
     uids = [form.uid for form in forms]
     found = connection.execute(_heads(len(uids)), (user_id, *uids)).fetchall()
@@ -141,9 +145,9 @@ def _replace(connection: Any, user_id: str, forms: Any, first: int, documents: i
     )
     if connection.total_changes() - before != len(forms):
         return None
-    many(_COUNT, [(user_id, uid, at, 0, grown, kept) for uid, (at, grown, kept) in booked.items()])
+    many(_COUNT, [(user_id, uid, at, 0, grown, kept, 0) for uid, (at, grown, kept) in booked.items()])
     grown = sum(grown for _, grown, _ in booked.values())
-    connection.execute(_BOOK, (user_id, first + len(forms) - 1, documents, size + grown))
+    connection.execute(_BOOK, (user_id, first + len(forms) - 1, documents, size + grown, row_bytes))
     return results
 
 
