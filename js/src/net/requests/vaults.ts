@@ -1,6 +1,13 @@
 /** Requests of vaults: their names and blobs, their collections, their events. */
 
-import { NotFound, TooManyVaults, VaultAlreadyExists, VaultConflict, VaultNotFound, VersionNotFound } from "../../errors.js";
+import {
+  NotFound,
+  TooManyVaults,
+  VaultAlreadyExists,
+  VaultConflict,
+  VaultNotFound,
+  VersionNotFound,
+} from "../../errors.js";
 import { type Call, LARGE, pathPart } from "../call.js";
 import * as decoders from "../decoders.js";
 
