@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.client import CredentialsRolledBack, keep_both, keep_mine, keep_theirs
+from strongroom.client import CredentialsRolledBack, Tampered, keep_both, keep_mine, keep_theirs
 from strongroom.client.replica import Conflict, Resolution
 from strongroom.errors import InvalidCredentials
 from tests.kit.clients.devices import Devices
@@ -121,6 +121,24 @@ def test_a_keyring_that_went_on_is_merged(devices: Devices, more: int) -> None:
     fresh = devices.login()
     assert [note.value for note in fresh.vault("after the restore").collection("notes")] == ["kept"]
     assert {vault.name for vault in fresh.vaults()} == {"v", "after the restore", *(f"lost {n}" for n in range(more))}
+
+
+@pytest.mark.both_languages
+def test_a_person_mends_a_restore_to_before_a_rotation(devices: Devices) -> None:
+    """No device has what was encrypted again: what the server shows is below the floor, until a person accepts it."""
+    devices.notes(devices.here).create("before")
+    devices.sync()
+    devices.server.backup()
+    devices.here.client.vault("v").rotate()
+    devices.server.restore()
+    for device in (devices.here, devices.there):
+        with pytest.raises(Tampered, match="finish the rotation on a new device"):
+            device.replica.sync()
+    fresh = devices.login()
+    fresh.finish_rotation(accept=fresh.finish_rotation().unseen)
+    for device in (devices.here, devices.there):
+        assert device.replica.sync().conflicts == []
+        assert [note.value for note in devices.notes(device)] == ["before"]
 
 
 # Rows

@@ -49,7 +49,9 @@ const BLOB = 3;
 const HEAD = 6; // format, kind, generation
 const STRANGE = "The server sent a row that is not in this format: another client made it, or it was changed.";
 const UNPROVEN = "The server says that a document is deleted, and has no proof from a key holder.";
-const OLD_KEY = "The server shows something newer that was made with keys of before a rotation.";
+const OLD_KEY =
+  "The server shows something that was made with keys from before a rotation. If it was restored from an older backup, " +
+  "finish the rotation on a new device.";
 
 /** A document as the server sends it. */
 export interface Row {

@@ -60,7 +60,10 @@ _HEAD_BYTES: Final = 6  # format, kind, generation
 _AGAIN: Final = "What was sealed does not open again; nothing was sent."
 _STRANGE: Final = "The server sent a row that is not in this format: another client made it, or it was changed."
 _UNPROVEN: Final = "The server says that a document is deleted, and has no proof from a key holder."
-_OLD_KEY: Final = "The server shows something newer that was made with keys of before a rotation."
+_OLD_KEY: Final = (
+    "The server shows something that was made with keys from before a rotation. If it was restored from an older "
+    "backup, finish the rotation on a new device."
+)
 _HEAD: Final = {kind: bytes((FORMAT, kind)) for kind in (DOCUMENT, DELETION, BLOB)}
 _KIND: Final = {_HEAD[DOCUMENT]: DOCUMENT, _HEAD[DELETION]: DELETION}
 _HEAD_TEXT: Final = 8  # characters of base64 that the head takes, exactly
