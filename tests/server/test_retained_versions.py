@@ -242,7 +242,8 @@ async def test_what_was_there_is_counted_once_by_the_upgrade(open_server: OpenSe
         person = await server.person()
         await furnish(person, documents=12)
         before = await kept_bytes(person)
-    await alter(where, "ALTER TABLE vaults DROP COLUMN kept")
+    for table, column in (("vaults", "kept"), ("vaults", "row_bytes"), ("ledgers", "row_bytes")):
+        await alter(where, f"ALTER TABLE {table} DROP COLUMN {column}")
     await alter(where, "DROP TABLE keyring_versions")
     await alter(where, "ALTER TABLE sessions DROP COLUMN device_name")
     await alter(where, "DROP TABLE invitations")
