@@ -206,7 +206,7 @@ def test_locking_leaves_nothing_to_read(pages: Pages, server: Server) -> None:
         assert len(client.sessions()) == 2
         lock(page)
         assert "Personal" not in page.content()
-        assert saved_sessions(page) == 0
+        until(lambda: saved_sessions(page) == 0, "the saved session is deleted")
         until(lambda: len(client.sessions()) == 1, "the session has ended on the server")
     page.reload()
     expect(heading(page, LOCKED)).to_be_visible()
@@ -238,7 +238,7 @@ def test_it_locks_by_time(pages: Pages, server: Server) -> None:
     enter(page, account(server))
     page.evaluate("localStorage.setItem('strongroom-web.until', `${Date.now() - 1}`)")
     expect(heading(page, LOCKED)).to_be_visible()
-    assert saved_sessions(page) == 0
+    until(lambda: saved_sessions(page) == 0, "the saved session is deleted")
     unlock(page)
     expect_open(page)
     until(lambda: saved_sessions(page) == 1, "the session is saved")

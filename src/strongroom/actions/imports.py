@@ -279,7 +279,7 @@ async def _store_keys(tx: Tx, user_id: str, keys: ImportedKeys) -> None:
         if line.replaced_at > tx.now - KEYRING_DAYS * rules.DAY:
             replaced = StoredKeyring(line.keyring, line.version, line.updated_at, _canonical(line.kdf))
             await store.keyrings.add_version(tx, user_id, replaced, line.replaced_at)
-    await store.keyrings.trim(tx, user_id)
+    await store.keyrings.trim(tx, user_id, more=1)  # the last one of the old server beside all that it retained
 
 
 def _canonical(kdf: Kdf | None) -> str | None:

@@ -22,7 +22,6 @@ from strongroom.client.operations import (
     rotation,
     saved_sessions,
     sessions_and_keys,
-    token_state,
     usage_and_log,
     vaults,
 )
@@ -260,7 +259,7 @@ class Client(Part):
 
     def save_state(self) -> None:
         """Write what was seen into the state file that `with_token` was given, if there is one."""
-        self._run(token_state.save(self._core))
+        self._run(sessions_and_keys.save_state(self._core))
 
     # The account
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import select
+import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -83,6 +84,13 @@ class Sent:
         return [part[name] for part in parts for name in ("data", "hmac", "salt", "keyring", "name") if part.get(name)]
 
 
+def _has_input(connection: socket.socket) -> bool:
+    """Whether something can be read; a poll, because a process of many tests has more files than select takes."""
+    poll = select.poll()
+    poll.register(connection, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 class Line:
     """The connection to the server that belongs to one of a client's; opened again if the server has ended it."""
 
@@ -91,7 +99,7 @@ class Line:
 
     def ask(self, call: BaseHTTPRequestHandler, body: bytes) -> tuple[int, dict[str, str], bytes]:
         """Pass a request on; status, headers and body of the answer."""
-        if self._http.sock is not None and select.select([self._http.sock], [], [], 0)[0]:
+        if self._http.sock is not None and _has_input(self._http.sock):
             self._http.close()  # the server has hung up
         headers = {name: value for name, value in call.headers.items() if name.lower() != "connection"}
         self._http.request(call.command, call.path, body or None, headers)

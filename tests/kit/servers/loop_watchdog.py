@@ -83,6 +83,7 @@ if __name__ == "__main__":
     if os.environ.get("WATCHDOG_PLANT"):
         plant()
     if os.environ.get("WATCHDOG_CHEAP"):
+        sys.path.insert(0, str(Path(__file__).parents[3]))
         from tests.kit import cheap_hashing
 
         cheap_hashing.install(client=False)

@@ -95,9 +95,15 @@ def use_token(core: Core, spelled: str, state: str | os.PathLike[str] | None = N
     core.lock()
     if state is not None:
         core.state = TokenState(state, token)
-        token = core.state.use(core, token)
+        token = core.state.use(core.device, token)
     core.token = token
     core.session.use_key(token.api_key)
+
+
+def save_state(core: Core) -> Effects[None]:
+    """Write what was seen with a token, if there is a state file."""
+    if core.state is not None:
+        yield from core.state.save(core.device)
 
 
 def token_scope(core: Core, values: Any = None) -> KeyScope:

@@ -24,14 +24,13 @@ from strongroom.client.format.encoding import to_url
 from strongroom.client.format.parents import Link
 from strongroom.client.net import effects
 from strongroom.client.operations import own_files
-from strongroom.client.operations.device import KnownDocument, KnownVault
+from strongroom.client.operations.device import Device, KnownDocument, KnownVault
 from strongroom.client.operations.rollback import SeenRow
 from strongroom.errors import Invalid
 
 if TYPE_CHECKING:
     from strongroom.client.format.tokens import Token
     from strongroom.client.net.effects import Effects
-    from strongroom.client.operations.core import Core
 
 _ANY_FORMAT: Final = "strongroom state "
 _FORMAT: Final = f"{_ANY_FORMAT}1"
@@ -94,24 +93,24 @@ class TokenState:
         self._least = _Place(keyring=token.keyring, floor=token.keys.floor)
         own_files.check_folder(self._path)
 
-    def use(self, core: Core, token: Token) -> Token:
+    def use(self, device: Device, token: Token) -> Token:
         """Begin with what was seen earlier; the token with the highest floor that was seen."""
         seen = self._read().places.get(self._place, self._least)
         if seen.floor > token.keys.newest.generation:
             raise Locked(_OLD_TOKEN)
         vault, rows = seen.vault, seen.rows
         known = None if vault is None else KnownVault(vault.version, vault.clock, vault.data, 0, vault.epoch)
-        core.device.remember_vault(self._uid, known, {uid: _known(row) for uid, row in rows.items()})
+        device.remember_vault(self._uid, known, {uid: _known(row) for uid, row in rows.items()})
         keys = msgspec.structs.replace(token.keys, floor=max(seen.floor, token.keys.floor))
         return msgspec.structs.replace(token, keys=keys)
 
-    def save(self, core: Core) -> Effects[None]:
+    def save(self, device: Device) -> Effects[None]:
         """Write what was seen, and the newer of what another program has written meanwhile."""
-        vault = core.device.vault(self._uid)
+        vault = device.vault(self._uid)
         mine = msgspec.structs.replace(
             self._least,
             vault=None if vault is None else _Vault(vault.version, vault.clock, vault.data, vault.epoch),
-            rows={uid: _row(known) for uid, known in core.device.rows(self._uid).items()},
+            rows={uid: _row(known) for uid, known in device.rows(self._uid).items()},
         )
         yield from own_files.in_turn(self._path, effects.compute(lambda: self._write(mine)))
 
@@ -137,12 +136,6 @@ class TokenState:
 
     def __repr__(self) -> str:
         return f"TokenState({self._path.name!r})"
-
-
-def save(core: Core) -> Effects[None]:
-    """Write what was seen, if there is a state file."""
-    if core.state is not None:
-        yield from core.state.save(core)
 
 
 def _known(row: _Row) -> KnownDocument:

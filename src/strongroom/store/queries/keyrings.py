@@ -113,9 +113,9 @@ async def replace(tx: Tx, user_id: str, version: int, new_version: int, keyring:
     return replaced > 0
 
 
-async def trim(tx: Tx, user_id: str) -> None:
-    """Delete the replaced keyrings of an account that are too many."""
-    await tx.run(_TRIM, user_id=user_id, limit=RETAINED)
+async def trim(tx: Tx, user_id: str, more: int = 0) -> None:
+    """Delete the replaced keyrings of an account that are too many; `more` may stay than after a replacement."""
+    await tx.run(_TRIM, user_id=user_id, limit=RETAINED + more)
 
 
 async def versions(tx: Tx, user_id: str) -> list[KeyringVersion]:
