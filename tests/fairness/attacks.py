@@ -312,7 +312,7 @@ ATTACKS: Final = (
     ),
     _send(
         "POST /vaults/{vaultUid}/batch",
-        _creates(WIDE * 255),
+        _creates(WIDE * 128),
         200,
         lambda stage, _: f"/vaults/{stage.own_vault('stores batches')}/batch",
         kind="wide creates",

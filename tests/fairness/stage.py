@@ -48,8 +48,8 @@ SHORT: Final = Scale(64, MIB // 64, 1_000, 100, 50, 20, 0.0, 0.0)
 
 
 def wide_name(number: int) -> str:
-    """A name of the largest size, another one for each number."""
-    return f"{number:06}" + WIDE * 249
+    """A collection of the largest size, another one for each number."""
+    return f"{number:06}" + WIDE * 126
 
 
 def encoded(body: object) -> bytes:
