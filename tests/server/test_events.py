@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -73,7 +74,8 @@ async def test_streams_that_catch_up_read_one_page_in_each_round(
         counting.cancel()
         behind = [number for number in read if number]
         assert len(behind) >= 8 * 3
-        assert len(set(behind)) == len(behind), "two pages in one round"
+        most = max(Counter(behind).values())
+        assert most <= 2, f"{most} pages in one round"  # one that has waited, and one that found nobody waiting
 
 
 @async_test
