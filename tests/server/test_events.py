@@ -75,7 +75,7 @@ async def test_streams_that_catch_up_read_one_page_in_each_round(
         behind = [number for number in read if number]
         assert len(behind) >= 8 * 3
         most = max(Counter(behind).values())
-        assert most <= 2, f"{most} pages in one round"  # one that has waited, and one that found nobody waiting
+        assert most <= 2, f"{most} pages in one round"  # of a stream; and of the channel, when notified
 
 
 @async_test
