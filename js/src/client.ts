@@ -251,9 +251,9 @@ export class Client {
    * Passkeys open the account no more: the result has them, and `passkeys.enableUnlock` lets each again that is at hand.
    * It also has the other sessions that were open: devices that have not seen the rotation.
    *
-   * What this device has not read before the keys change is not encrypted again: whoever has had the keys of before, and
+   * What this device has not read before the keys change is not encrypted again: anyone who had the old keys, and
    * works with the server, may have made it. The result has it as `unseen`; `finishRotation` takes what its caller
-   * accepts. When nothing is left, nobody believes anything under the keys of before any more.
+   * accepts. When nothing is left, nobody believes anything under the old keys any more.
    */
   async rotateKeys(
     password: string,

@@ -38,7 +38,7 @@ export interface Rotation {
   /** The new recovery key, if there was one before. */
   readonly recoveryKey: string | undefined;
   /**
-   * Documents and blobs under keys of before that this device had not read when the keys changed: they are as they were.
+   * Documents and blobs under old keys that this device had not read when the keys changed: they are as they were.
    *
    * Whoever has had those keys, and works with the server, may have made them. `finishRotation({ accept })` encrypts
    * again what its caller accepts of them.
@@ -63,7 +63,7 @@ const NOTHING = { recoveryKey: undefined, passkeys: [], devices: [] };
 /**
  * New keys for the account and every vault; then everything is encrypted again under them.
  *
- * A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys. So
+ * A recovery key is replaced too, and the new one returned: who had the old keys knows its public keys. So
  * passkeys open the account no more, until each is touched again.
  */
 export async function rotateKeys(

@@ -18,7 +18,7 @@ _PERMISSIONS: Final = ("read", "write", "delete")
 
 # The web app says the same in the same words.
 _DOES: Final = (
-    "New keys are made, and everything is encrypted again under them: whoever has had the keys of before cannot read "
+    "New keys are made, and everything is encrypted again under them: anyone who had the old keys cannot read "
     "what is written from then on. Tokens are revoked, passkeys open the account no more until each is enabled again, "
     "and other devices log in again."
 )

@@ -370,9 +370,9 @@ class AsyncClient(AsyncPart):
         Passkeys open the account no more: the result has them, and `passkeys.enable_unlock` lets each again that is at
         hand. It also has the other sessions that were open: devices that have not seen the rotation.
 
-        What this device has not read before the keys change is not encrypted again: whoever has had the keys of before,
+        What this device has not read before the keys change is not encrypted again: anyone who had the old keys,
         and works with the server, may have made it. The result has it as `unseen`; `finish_rotation` takes what its
-        caller accepts. When nothing is left, nobody believes anything under the keys of before any more.
+        caller accepts. When nothing is left, nobody believes anything under the old keys any more.
 
         `code` is the second factor, as for `login`. Where there is a recovery key, two are needed, and each code counts
         once: give a function.

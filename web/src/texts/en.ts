@@ -631,7 +631,7 @@ export const moreTexts = {
 
   rotation: {
     what: "A lost device, or somebody who had your password, may have kept your keys.",
-    does: "New keys are made, and everything is encrypted again under them: whoever has had the keys of before cannot read what is written from then on. Tokens are revoked, passkeys open the account no more until each is enabled again, and other devices log in again.",
+    does: "New keys are made, and everything is encrypted again under them: anyone who had the old keys cannot read what is written from then on. Tokens are revoked, passkeys open the account no more until each is enabled again, and other devices log in again.",
     cannot:
       "It cannot take back what was read before. A device that has not seen it continues under the old keys: log in again on each.",
     begin: "Make new keys",

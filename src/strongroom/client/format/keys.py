@@ -159,7 +159,7 @@ class VaultKeys(Struct, frozen=True, kw_only=True):
         return cls(account=account, vault=vault, keys=made, keyring=keyring, floor=floor, former=older)
 
     def from_floor(self) -> VaultKeys:
-        """The keys that open live rows and read every name: no key of before the floor, but those of names."""
+        """The keys that open live rows and read every name: no key below the floor, but those of names."""
         former = [(key.generation, key.names()) for key in self.naming if key.generation < self.floor]
         keys = [(key.generation, key.key) for key in self.keys if key.generation >= self.floor]
         return VaultKeys.build(self.account, self.vault, keys, keyring=self.keyring, floor=self.floor, former=former)

@@ -42,7 +42,7 @@ _PASSES: Final = 10  # over a vault in which others write meanwhile
 class Rotation(Struct, frozen=True, kw_only=True):
     """What a rotation has done.
 
-    `recovery_key` is the new one, if there was one before. `unseen` are documents and blobs under keys of before that
+    `recovery_key` is the new one, if there was one before. `unseen` are documents and blobs under old keys that
     this device had not read when the keys changed: they are as they were. Whoever has had those keys, and works with
     the server, may have made them. `finish_rotation(accept=...)` encrypts again what its caller accepts of them.
     `passkeys` opened the account before, and do not any more: `passkeys.enable_unlock` lets one again, which is touched
@@ -64,7 +64,7 @@ def rotate_keys(
 ) -> Effects[Rotation]:
     """New keys for the account and every vault; then everything is encrypted again under them.
 
-    A recovery key is replaced too, and the new one returned: who has had the keys of before knows its public keys. So
+    A recovery key is replaced too, and the new one returned: who had the old keys knows its public keys. So
     passkeys open the account no more, until each is touched again.
     """
     if new_password is not None:
