@@ -20,7 +20,8 @@ export function withLazyViews(run: (views: Views) => Promise<void>): void {
 export function useLazyViews(): Views | "fault" | undefined {
   const [views, setViews] = useState<Views | "fault" | undefined>(loaded);
   useEffect(() => {
-    if (!loaded) loadViews().then(setViews, () => setViews("fault"));
+    // Also where it was loaded since this was drawn: that is not shown yet.
+    if (!views) loadViews().then(setViews, () => setViews("fault"));
   }, []);
   return views;
 }
