@@ -3,12 +3,12 @@
 Fixtures: `server` (on both engines in turn, or on one by `@on_a_file`), `pages` (a person's browser at the size of a
 desktop; `pages.open(path)` is a tab of it), `phone_pages` (the same at the size of a phone), `make_pages` (more
 browsers: another device, another colour scheme), `person` (somebody with an account and a Python device). A message on
-the console or a violation of the policy fails the test; `pages.forgive(part)` takes out what it expects.
+the console or a violation of the policy fails the test; `pages.forgive(part)` says which it expects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ def _shared_builds(tmp_path_factory: pytest.TempPathFactory, worker_id: str) -> 
 
 _browsers: list[Browser] = []  # one, or none
 _open_browsers = ExitStack()
+_open_pages: list[Pages] = []  # those of the test that runs
 
 
 @pytest.fixture
@@ -50,6 +51,16 @@ def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
     finally:
         if nextitem is None or not nextitem.path.is_relative_to(Path(__file__).parent):
             _end_browser()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(call: pytest.CallInfo[None]) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add to the report of a failed test what its pages show."""
+    report = yield
+    if call.when == "call" and report.failed:
+        for pages in _open_pages:
+            report.sections.append(("a page when the test failed", pages.describe()))
+    return report
 
 
 def pytest_sessionfinish() -> None:
@@ -103,7 +114,8 @@ def lone(tmp_path: Path) -> Iterator[Server]:
 @pytest.fixture
 def make_pages(browser: Browser) -> Iterator[MakePages]:
     """Makes browsers of different people or devices: of a server, with options of Playwright's contexts."""
-    made: list[Pages] = []
+    made = _open_pages
+    made.clear()
 
     def make(server: Server, **options: Any) -> Pages:
         context = browser.new_context(**{"viewport": DESKTOP, **options})
@@ -117,6 +129,7 @@ def make_pages(browser: Browser) -> Iterator[MakePages]:
     finally:
         for pages in made:
             pages.context.close()
+        made.clear()
 
 
 @pytest.fixture

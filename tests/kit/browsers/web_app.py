@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Request, expect, sync_playwright
 
 from tests.kit.clients.javascript import kept, once, run
 from tests.kit.requirements import needed
@@ -71,9 +71,20 @@ class Pages:
         self.context = context
         self.url = url
         self.complaints: list[str] = []
+        self._forgiven: list[str] = []
+        self._unanswered: dict[Request, None] = {}
         context.add_init_script(_WATCH)
+        context.on("request", self._began)
+        context.on("requestfinished", self._ended)
+        context.on("requestfailed", self._ended)
         context.on("console", self._heard)
         context.on("weberror", lambda error: self.complaints.append(f"uncaught: {error.error}"))
+
+    def _began(self, request: Request) -> None:
+        self._unanswered[request] = None
+
+    def _ended(self, request: Request) -> None:
+        self._unanswered.pop(request, None)
 
     def _heard(self, message: ConsoleMessage) -> None:
         """Note an error or a warning. Chromium writes one for each request that the API refuses, which is none."""
@@ -89,8 +100,20 @@ class Pages:
         return page
 
     def forgive(self, part: str) -> None:
-        """Take out complaints that the test expects, such as requests without a response."""
-        self.complaints = [line for line in self.complaints if part not in line]
+        """Expect complaints with this part, such as a request without a response: those to come are expected too."""
+        self._forgiven.append(part)
+
+    def describe(self) -> str:
+        """What a person would see now: for each page its address, its text and the requests without a response."""
+        return "\n".join(self._describe(page) for page in self.context.pages)
+
+    def _describe(self, page: Page) -> str:
+        try:
+            text = page.inner_text("body", timeout=2000)
+        except Error as fault:
+            text = str(fault)
+        waiting = [f"{one.method} {one.url}" for one in self._unanswered if one.frame.page == page]
+        return "\n".join([page.url, "without a response: " + (", ".join(waiting) or "nothing"), text[:3000]])
 
     def check(self) -> None:
         """Fail if a page complained, or if its policy refused something."""
@@ -99,7 +122,8 @@ class Pages:
                 self.complaints += page.evaluate("window.violations ?? []")
             except Error:  # the page has crashed or is closed: the console had it
                 continue
-        assert self.complaints == [], self.complaints
+        complaints = [line for line in self.complaints if not any(part in line for part in self._forgiven)]
+        assert complaints == [], complaints
 
 
 MakePages = Callable[..., Pages]
