@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -21,6 +24,7 @@ from tests.kit.servers.secret import SECRET
 from tests.kit.waiting import until
 from tests.web.page_helpers import (
     AWAY,
+    BLOCKED,
     account,
     back_up,
     button,
@@ -37,6 +41,7 @@ from tests.web.page_helpers import (
     url_of,
 )
 
+OF_API: Final = re.compile(r"/(auth|events|vaults)\b")
 DAY: Final = 86_400_000  # milliseconds
 
 
@@ -69,6 +74,33 @@ def test_an_ended_session_loses_nothing(pages: Pages, server: Server) -> None:
     with device(server, email) as client:
         items = client.vault("Personal").collection("items")
         until(lambda: len(list(items)) == 2, "what waited is sent")
+
+
+@on_a_file
+@pytest.mark.parametrize("way", ["event", "button"])
+def test_a_network_that_is_back_is_used_at_once(pages: Pages, server: Server, way: str) -> None:
+    """After pauses that grew, the browser's report of a network, or a click on Try again, begins the next attempt."""
+    email, page = account(server), pages.open()
+    enter(page, email)
+    failures: list[float] = []
+    page.on("requestfailed", lambda _: failures.append(time.monotonic()))
+    if way == "event":
+        pages.context.set_offline(True)
+    else:
+        page.route(OF_API, lambda route: route.abort())
+    write_something(page)
+    # A pause of 4 seconds, and an attempt of several requests: then there is one of 8 seconds.
+    while not any(later - earlier > 3 for earlier, later in pairwise(failures)) or time.monotonic() < failures[-1] + 2:
+        page.wait_for_timeout(50)
+    with page.expect_request(OF_API, timeout=3000):
+        if way == "event":
+            pages.context.set_offline(False)
+        else:
+            page.unroute(OF_API)
+            button(page, "Try again").click()
+    expect(page.get_by_text("Everything is synced")).to_be_visible()
+    pages.forgive(AWAY)
+    pages.forgive(BLOCKED)
 
 
 class Listening(NamedTuple):

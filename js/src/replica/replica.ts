@@ -197,9 +197,10 @@ export class Replica {
   /**
    * Sync whenever something changes, as long as you take the reports; each is of a sync that changed something.
    *
-   * It follows the server's events. Where there are none it asks again, at the latest after `every` seconds, and it
-   * outlives a server that is away. Of several tabs, one does so; the others take its place when it is closed, and what
-   * they write is sent by it at once. It ends with `signal`, or when the replica is closed.
+   * It follows the server's events. Where there are none it asks again, at the latest after `every` seconds. It outlives
+   * a server that cannot be reached, and syncs at once when the browser reports a network again. Of several tabs, one does
+   * so; the others take its place when it is closed, and what they write is sent by it at once. It ends with `signal`, or
+   * when the replica is closed.
    */
   async *watch(
     resolver?: Resolver,

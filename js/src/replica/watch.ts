@@ -64,6 +64,7 @@ class Watch {
   #events: AsyncGenerator<StreamEvent, void, undefined> | undefined;
   #next: Promise<IteratorResult<StreamEvent, void>> | undefined;
   #failures = 0;
+  #isOnline = false; // the browser has reported a network since the last sync
   #wake: () => void = () => undefined;
   #woken: Promise<void> | undefined;
 
@@ -73,11 +74,17 @@ class Watch {
     this.#signal = signal;
     this.#rest();
     const wake = (): void => this.#wake();
+    const online = (): void => {
+      this.#isOnline = true;
+      wake();
+    };
     const stop = local.store.listen(wake);
     signal.addEventListener("abort", wake);
+    globalThis.addEventListener?.("online", online); // browsers have it
     this.#unlisten = () => {
       stop();
       signal.removeEventListener("abort", wake);
+      globalThis.removeEventListener?.("online", online);
     };
   }
 
@@ -118,9 +125,12 @@ class Watch {
     this.#stream = this.#events = undefined;
   }
 
-  /** Whether the watching has ended or, if that counts, something was written here that can be sent. */
+  /** Whether the watching has ended, there is a network again or, if that counts, something written here can be sent. */
   async #isWorthwhile(written: boolean): Promise<boolean> {
-    return this.#isEnded || (written && (await this.#local.store.countSendable()) > 0);
+    const isOnline = this.#isOnline;
+    this.#isOnline = false;
+    if (isOnline) this.#failures = 0;
+    return this.#isEnded || isOnline || (written && (await this.#local.store.countSendable()) > 0);
   }
 
   async #readEvents(timestamp: number): Promise<void> {

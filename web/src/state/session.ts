@@ -107,6 +107,7 @@ export async function start(): Promise<void> {
     else if (message.kind === "opened") void resume();
     else if (message.kind === "changed") void readVaults();
     else if (message.kind === "trouble") syncing?.hear(message.trouble);
+    else if (message.kind === "sync") syncing?.retry();
     else if (message.kind === "who" && phase.getSnapshot().kind === "open") tellTabs({ kind: "here" });
   });
   watchInput();
@@ -370,7 +371,10 @@ async function deleteLeft(): Promise<void> {
 }
 
 /** Sync now, also after something that kept this device from it. */
-export const syncNow = (): void => syncing?.retry();
+export function syncNow(): void {
+  syncing?.retry();
+  tellTabs({ kind: "sync" }); // another tab may be the one that syncs for all
+}
 
 /** Read the vaults again. */
 async function readVaults(): Promise<void> {

@@ -36,6 +36,7 @@ export class Syncing {
   readonly #replica: Replica;
   readonly #changed: () => void;
   readonly #ended = new AbortController();
+  #again = new AbortController(); // ends what watches now
   readonly #stop: () => void;
   #isSaved: boolean;
   #wake: () => void = () => undefined;
@@ -63,15 +64,17 @@ export class Syncing {
   /** End it: nothing is shown any more. */
   end(): void {
     this.#ended.abort();
+    this.#again.abort();
     this.#stop();
     this.#wake();
     current.set(NONE);
   }
 
-  /** Try again now. */
+  /** Sync now. What keeps this device from it is shown again if it still does. */
   retry(): void {
     change({ problem: undefined });
     this.#wake();
+    this.#again.abort();
   }
 
   /** Another tab syncs for all, and tells what keeps it from that. */
@@ -111,16 +114,19 @@ export class Syncing {
   }
 
   async #run(): Promise<void> {
-    const { signal } = this.#ended;
-    while (!signal.aborted && !this.#replica.isClosed) {
+    const ended = this.#ended.signal;
+    while (!ended.aborted && !this.#replica.isClosed) {
       try {
         await this.#first();
+        if (ended.aborted) return;
+        this.#again = new AbortController();
+        const { signal } = this.#again;
         for await (const report of this.#replica.watch(undefined, { signal })) {
           for (const { wanted, name } of report.renamedVaults) tell(texts.sync.renamed(wanted, name));
           if (report.newlyRefused) tell(texts.sync.refused(report.newlyRefused), { kind: "fault" });
         }
       } catch (fault) {
-        if (signal.aborted) return;
+        if (ended.aborted) return;
         const problem = syncProblemOf(fault);
         change({ problem, isSyncing: false });
         await this.#rest(isTriedAgain(problem) ? RETRY : undefined);

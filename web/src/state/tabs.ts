@@ -11,6 +11,8 @@ export type Message =
   | { readonly kind: "changed" }
   /** What keeps the tab that syncs for all from it; undefined once it syncs again. */
   | { readonly kind: "trouble"; readonly trouble: SyncProblem | undefined }
+  /** Sync now. */
+  | { readonly kind: "sync" }
   /** Is anybody there? */
   | { readonly kind: "who" }
   | { readonly kind: "here" };
