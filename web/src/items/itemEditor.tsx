@@ -18,7 +18,7 @@ import { focusUnlessTyping } from "../components/focus.js";
 import { Icon } from "../components/icon.js";
 import { Checkbox, Select } from "../components/select.js";
 import { tell } from "../state/notices.js";
-import { replaceRoute } from "../state/route.js";
+import { replaceRoute, routeGuard } from "../state/route.js";
 import { vaults } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { moreTexts } from "../texts/lazyTexts.js";
@@ -65,13 +65,6 @@ export function ItemEditor({
   const [badTotp, setBadTotp] = useState(false);
   const [turn, setTurn] = useState(0); // another one draws the fields anew
   const form = useRef<HTMLFormElement>(null);
-  const isShown = useRef(true);
-  useEffect(
-    () => () => {
-      isShown.current = false;
-    },
-    [],
-  );
   const { item, base, vault } = draft;
   const held = item as unknown as Members;
   const stored = useMemo(() => spelled(item), [item]);
@@ -103,10 +96,11 @@ export function ItemEditor({
     if (isBusy || badTotp) return;
     if (bytes > MOST_BYTES) return setFault(moreTexts.items.tooLarge(sizeText(bytes), sizeText(MOST_BYTES)));
     setBusy(true);
+    const isHere = routeGuard();
     try {
       const saved = base ? (isDirty ? await replaceValue(base, toStored(item)) : base) : await createItem(vault, item);
       keepDraft(key, undefined);
-      if (isShown.current) replaceRoute("items", saved.vault, saved.uid); // otherwise the person has gone on meanwhile
+      if (isHere()) replaceRoute("items", saved.vault, saved.uid); // otherwise the person has left meanwhile
     } catch (met) {
       setFault(met instanceof DocumentConflict ? moreTexts.items.changedElsewhere : changeSentence(met));
       setBusy(false);

@@ -33,3 +33,9 @@ export function replaceRoute(view: string, ...parts: readonly string[]): void {
   history.replaceState(null, "", hrefOf(view, ...parts));
   current.set(read(location.hash));
 }
+
+/** Asked later, whether the address is the same: the event of another one comes after it. */
+export function routeGuard(): () => boolean {
+  const { hash } = location;
+  return () => location.hash === hash;
+}

@@ -13,7 +13,7 @@ import { changeSentence, tellFault } from "../items/faults.js";
 import { ShownText } from "../items/fieldRow.js";
 import { Json } from "../items/jsonDocument.js";
 import { timeText } from "../items/shownText.js";
-import { hrefOf, replaceRoute } from "../state/route.js";
+import { hrefOf, replaceRoute, routeGuard } from "../state/route.js";
 import { useOpen, vaults } from "../state/session.js";
 import { texts } from "../texts/en.js";
 import { moreTexts } from "../texts/lazyTexts.js";
@@ -51,9 +51,10 @@ export function HistoryView({ entry }: { entry: Entry }) {
   const restore = async (): Promise<void> => {
     if (!chosen || isBusy) return;
     setBusy(true);
+    const isHere = routeGuard();
     try {
       await replaceValue(document, chosen.raw, moreTexts.time.restored);
-      replaceRoute("items", document.vault, document.uid);
+      if (isHere()) replaceRoute("items", document.vault, document.uid); // otherwise the person has left meanwhile
     } catch (met) {
       tellFault(met);
       setBusy(false);
