@@ -10,7 +10,7 @@ from strongroom.items import Login
 from tests.kit.browsers.web_app import MakePages, Pages
 from tests.kit.servers.process import Server, on_a_file
 from tests.kit.waiting import until
-from tests.web.page_helpers import FORGET_CONTENTS, BrowserUser, choose, row
+from tests.web.page_helpers import BLOCKED, FORGET_CONTENTS, OFFLINE, BrowserUser, choose, row
 
 _TOP: Final = """(list) => {
   const edge = list.getBoundingClientRect().top;
@@ -106,3 +106,21 @@ def test_a_save_that_ends_late_takes_nobody_back(person: BrowserUser, pages: Pag
     expect(page.get_by_text("Saved.")).to_be_visible()
     until(lambda: _username(person, "one") == "late", "it is saved")
     expect(page.get_by_role("heading", level=1, name="two")).to_be_visible()
+
+
+@on_a_file
+def test_a_banner_moves_nothing(person: BrowserUser, pages: Pages) -> None:
+    """What a person is about to click or to drag stays where it is when the network goes and comes."""
+    person.login_item("one")
+    page = person.log_in(pages)
+    expect(page.get_by_text("Everything is synced")).to_be_visible()
+    before = row(page, "one").bounding_box()
+    pages.context.set_offline(True)
+    banner = page.get_by_text("The server cannot be reached. You can go on")
+    expect(banner).to_be_visible()
+    assert row(page, "one").bounding_box() == before
+    pages.context.set_offline(False)
+    expect(banner).to_have_count(0)
+    assert row(page, "one").bounding_box() == before
+    pages.forgive(OFFLINE)
+    pages.forgive(BLOCKED)

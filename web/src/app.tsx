@@ -8,7 +8,7 @@ import { Toasts } from "./components/toast.js";
 import { LogIn } from "./account/logIn.js";
 import { FactorDialog } from "./account/secondFactor.js";
 import { Unlock } from "./account/unlock.js";
-import { SyncBanner } from "./shell/banner.js";
+import { SyncAlarm, SyncBanner } from "./shell/banner.js";
 import { useKeys } from "./shell/keyboard.js";
 import { Navigation, TabBar } from "./shell/navigation.js";
 import { drafts } from "./items/drafts.js";
@@ -72,11 +72,12 @@ function Shell() {
         {texts.shell.skip}
       </a>
       <Navigation view={view} parts={parts} onHelp={() => setHelp(true)} />
-      <SyncBanner />
+      <SyncAlarm />
       <main class="main" id="main" tabIndex={-1} aria-label={texts.shell.content}>
         <h1 class="visuallyHidden">{texts.common.name}</h1>
         {Object.hasOwn(LAZY, view) ? <LazyPage key={view} name={view} parts={parts} /> : <ItemsView parts={parts} />}
       </main>
+      <SyncBanner />
       <TabBar view={view} />
       {isLocking && (
         <Confirm

@@ -1,4 +1,5 @@
-// What the app says about its state, above the content: offline, a session that has ended, a server that cannot be believed.
+// What the app says about its state: above the content an alarm, below it everything else, so that what a person is about
+// to click or to drag stays where it is.
 import { useRef, useState } from "preact/hooks";
 import { Reauthenticate } from "../account/reauthenticate.js";
 import { Button } from "../components/button.js";
@@ -13,11 +14,17 @@ import { syncStatus } from "../state/sync.js";
 import { ALARMS, type SyncProblem } from "../state/syncProblem.js";
 import { texts } from "../texts/en.js";
 
-/** The banner, if there is something to say. */
+/** What the server showed cannot be true, or is older than what this device has seen. */
+export function SyncAlarm() {
+  const { problem } = useStore(syncStatus);
+  return problem && ALARMS.includes(problem.kind) ? <Alarm problem={problem} /> : null;
+}
+
+/** Offline, a session that has ended, or the progress of the first sync. */
 export function SyncBanner() {
   const { problem, first } = useStore(syncStatus);
   const [isAsking, setAsking] = useState(false);
-  if (problem && ALARMS.includes(problem.kind)) return <Alarm problem={problem} />;
+  if (problem && ALARMS.includes(problem.kind)) return null;
   if (problem) {
     const isPassword = problem.kind === "ended" || problem.kind === "password";
     return (
@@ -59,7 +66,6 @@ function KeyBanner() {
   );
 }
 
-/** What the server showed cannot be true, or is older than what this device has seen. */
 function Alarm({ problem }: { problem: SyncProblem }) {
   const { title, what, next } = texts.alarms[problem.kind as keyof typeof texts.alarms];
   return (
