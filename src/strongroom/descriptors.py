@@ -14,11 +14,18 @@ from typing import Final
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-Kdf = dict[str, str | int]
+Kdf = dict[str, str | int | bool]
 
 _SALT: Final = 16
 _RECOVERY: Final = 112  # bytes after the public key
-_PARAMETERS: Final[Kdf] = {"format": 2, "kdf": "argon2id", "memory": 65_536, "passes": 3, "lanes": 1}
+_PARAMETERS: Final[Kdf] = {
+    "format": 2,
+    "kdf": "argon2id",
+    "memory": 65_536,
+    "passes": 3,
+    "lanes": 1,
+    "secretKey": False,
+}
 _LABEL: Final = b"strongroom/2/decoy/"
 
 _encode = msgspec.json.Encoder(order="sorted").encode

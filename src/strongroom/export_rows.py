@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-Kdf: TypeAlias = dict[str, str | int]  # a key derivation descriptor, which is not interpreted
+Kdf: TypeAlias = dict[str, str | int | bool]  # a key derivation descriptor, which is not interpreted
 
 
 class ExportedKeyring(Struct, frozen=True, rename="camel", omit_defaults=True, tag="keyring", tag_field="kind"):

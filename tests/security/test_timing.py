@@ -86,6 +86,7 @@ KDF = {
     "memory": 65_536,
     "passes": 3,
     "lanes": 1,
+    "secretKey": False,
     "salt": "A" * 24,
     "recovery": "A" * 192,
 }

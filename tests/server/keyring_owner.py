@@ -16,6 +16,7 @@ KDF = {
     "memory": 65_536,
     "passes": 3,
     "lanes": 1,
+    "secretKey": False,
     "salt": "c2FsdA==",
     "recovery": "AA==",
 }

@@ -277,7 +277,7 @@ BAD_KDFS = [
     "argon2id",
     5,
     {"memory": 1.5},
-    {"memory": True},
+    {"memory": [True]},
     {"memory": None},
     {"deep": {"memory": 1}},
     {"memory": 2**63},
@@ -311,7 +311,8 @@ async def test_what_is_too_large_or_no_keyring_is_refused_on_every_road(open_ser
 async def test_the_largest_of_both_are_kept_letter_for_letter(open_server: OpenServer) -> None:
     """Up to the limit, in any letters that JSON can hold."""
     async with open_server() as server:
-        kdf = {"odd \0 \N{GRINNING FACE}": 'text "\\', "least": -(2**63), "largest": 2**63 - 1, "long": "A" * 1_900}
+        kdf = {"odd \0 \N{GRINNING FACE}": 'text "\\', "least": -(2**63), "largest": 2**63 - 1, "long": "A" * 1_880}
+        kdf |= {"yes": True, "no": False}
         ann = await ann_of(server, kdf=kdf, keyring="A" * rules.MAX_KEYRING)
         answer = (await ann("GET", PATH)).json()
         assert (answer["kdf"], answer["keyring"]) == (kdf, "A" * rules.MAX_KEYRING)

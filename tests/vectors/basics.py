@@ -126,6 +126,10 @@ def derivation() -> Book:
         "lanes as text": {"lanes": "1"},
         "lanes as true": {"lanes": True},
         "passes as a list": {"passes": [3]},
+        "secretKey as text": {"secretKey": "false"},
+        "secretKey as 0": {"secretKey": 0},
+        "secretKey as 1": {"secretKey": 1},
+        "null as secretKey": {"secretKey": None},
         "a half in memory": {"memory": 65_536.5},
         "a malformed salt and weak figures": {"salt": "", "memory": 8},
         "no sealed key": {"recovery": ""},
@@ -133,11 +137,16 @@ def derivation() -> Book:
     }
     for name, change in changes.items():
         book.bad(f"a descriptor with {name}", "read-descriptor", {"descriptor": spelled | change})
+    members: dict[str, Given] = {"": {}, ", and other members": {"kdf": 7, "salt": None, "memory": 8}}
     for number in (1, 3, 4, 2**40):
-        members: dict[str, Given] = {"": {}, ", and other members": {"kdf": 7, "salt": None, "memory": 8}}
         for name, members_ in members.items():
             other = {"descriptor": spelled | members_ | {"format": number}}
             book.bad(f"a descriptor of format {number}{name}", "read-descriptor", other, "unsupported")
+    for name, members_ in members.items():
+        keyed = {"descriptor": spelled | members_ | {"secretKey": True}}
+        book.bad(f"a descriptor with a secret key{name}", "read-descriptor", keyed, "unsupported")
+    keyed = {"descriptor": spelled | {"format": 0, "secretKey": True}}
+    book.bad("a descriptor with a secret key, of format 0", "read-descriptor", keyed)
     book.bad("a descriptor of format 3 alone", "read-descriptor", {"descriptor": {"format": 3}}, "unsupported")
     whole = as_text.replace("65536", "65536.0").replace('"format": 2', '"format": 2e0')
     book.good("a descriptor whose integers have a fraction of zero", "read-descriptor", {"descriptor": whole})

@@ -219,9 +219,10 @@ const shown = ({ kind, content }) => ({ kind, content: hex(content) });
 const readDescriptor = (given, [leastMemory, leastPasses] = [0, 0]) => {
   const spelled = typeof given === "string" ? parse(given, 32, Number.isFinite, true) : given;
   require(isObject(spelled));
-  const { format, kdf, memory, passes, lanes } = spelled;
+  const { format, kdf, memory, passes, lanes, secretKey } = spelled;
   if (Number.isInteger(format)) ofFormat(format);
-  require(kdf === "argon2id" && [format, memory, passes, lanes].every(Number.isInteger));
+  require(secretKey !== true, () => refuse("unsupported"));
+  require(secretKey === false && kdf === "argon2id" && [format, memory, passes, lanes].every(Number.isInteger));
   const salt = ofLength(base64(spelled.salt), 16);
   const recovery = ofLength(base64(spelled.recovery), 144);
   require(memory >= 65536 && memory <= 1048576 && passes >= 3 && passes <= 16 && lanes === 1, weak);
@@ -229,7 +230,8 @@ const readDescriptor = (given, [leastMemory, leastPasses] = [0, 0]) => {
   return { memory, passes, salt, recovery };
 };
 const spellDescriptor = (memory, passes, salt, recovery) => (
-  { format: 2, kdf: "argon2id", memory, passes, lanes: 1, salt: toBase64(salt), recovery: toBase64(recovery) });
+  { format: 2, kdf: "argon2id", memory, passes, lanes: 1, secretKey: false, salt: toBase64(salt),
+    recovery: toBase64(recovery) });
 const normalEmail = (email) => {
   const normal = email.replace(/^[\t-\r ]+|[\t-\r ]+$/g, "").replace(/[A-Z]/g, (sign) => sign.toLowerCase());
   const [before, after, ...more] = normal.split("@");

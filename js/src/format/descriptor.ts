@@ -1,5 +1,5 @@
 // The descriptor: how an account's keys are derived from its password. It is public, and the server hands it out.
-import { Invalid, WeakParameters } from "../errors.js";
+import { Invalid, Unsupported, WeakParameters } from "../errors.js";
 import {
   type Bytes,
   checkFormat,
@@ -35,6 +35,8 @@ export const SALT = 16;
 /** Bytes of the auth key, sealed to a public key. */
 export const SEALED_AUTH = 144;
 const UNREADABLE = "The server's key-derivation descriptor";
+const KEYED =
+  "This account needs a secret key beside its password, which this client does not know; update the client.";
 
 /** How an account's master key is derived, and its auth key sealed for the recovery key. No secret is in it. */
 export interface Descriptor extends Floor {
@@ -50,6 +52,7 @@ export interface SpelledDescriptor {
   readonly memory: number;
   readonly passes: number;
   readonly lanes: number;
+  readonly secretKey: boolean;
   readonly salt: string;
   readonly recovery: string;
 }
@@ -63,10 +66,11 @@ export function readDescriptor(given: unknown, floor: Floor = FLOOR): Descriptor
   const cannot = `${UNREADABLE} cannot be read.`;
   const spelled = typeof given === "string" ? readJson(given, cannot, DESCRIPTOR) : given;
   must(isObject(spelled), cannot);
-  const { format, kdf, memory, passes, lanes } = spelled;
+  const { format, kdf, memory, passes, lanes, secretKey } = spelled;
   const unknown = `${UNREADABLE} has a format that this client does not know.`;
   if (Number.isInteger(format)) checkFormat(format as number, unknown); // the other members may be others in another one
-  must([format, memory, passes, lanes].every(Number.isInteger), cannot);
+  if (secretKey === true) throw new Unsupported(KEYED); // which may add members too
+  must([format, memory, passes, lanes].every(Number.isInteger) && secretKey === false, cannot);
   must(kdf === "argon2id", unknown);
   const made = {
     salt: fromBase64(spelled.salt),
@@ -101,6 +105,7 @@ export const spellDescriptor = ({ memory, passes, salt, recovery }: Descriptor):
   memory,
   passes,
   lanes: 1,
+  secretKey: false,
   salt: toBase64(salt),
   recovery: toBase64(recovery),
 });

@@ -87,9 +87,9 @@ NewVersion = Annotated[
 ]
 Timestamp = Annotated[int, _meta("must be an integer of Unix milliseconds", **_INT64)]
 Kdf = Annotated[
-    dict[str, str | Annotated[int, Meta(**_INT64)]],
+    dict[str, str | Annotated[int, Meta(**_INT64)] | bool],
     _meta(
-        "must be an object of 1 to 16 fields that are texts or integers, of at most 2048 bytes in JSON",
+        "must be an object of 1 to 16 fields that are texts, integers or booleans, of at most 2048 bytes in JSON",
         min_length=1,
         max_length=16,
     ),
@@ -128,7 +128,7 @@ def _is_new_email(value: str) -> bool:
     return _is_email(value) and rules.is_new_email(rules.normalise_email(value))
 
 
-def _is_kdf(value: dict[str, str | int]) -> bool:
+def _is_kdf(value: dict[str, str | int | bool]) -> bool:
     return rules.octets(descriptors.canonical_json(value)) <= rules.MAX_KDF
 
 

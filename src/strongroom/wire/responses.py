@@ -74,7 +74,7 @@ class RecoveryCodes(Struct, frozen=True, rename="camel"):
 class Derivation(Struct, frozen=True):
     """How the password of an email is to be derived."""
 
-    kdf: dict[str, str | int]
+    kdf: dict[str, str | int | bool]
 
 
 class Keyring(Struct, frozen=True, rename="camel"):
@@ -83,7 +83,7 @@ class Keyring(Struct, frozen=True, rename="camel"):
     keyring: str
     version: int
     updated_at: int
-    kdf: dict[str, str | int] | None
+    kdf: dict[str, str | int | bool] | None
 
     def __repr__(self) -> str:
         return f"Keyring(version={self.version})"

@@ -45,6 +45,8 @@ attack("more passes than a day has", described(passes=10**6), client=WeakParamet
 attack("another key derivation", described(kdf="pbkdf2", passes=100_000), client=Tampered, act=login)
 attack("a descriptor of an older format", described(format=1), client=Unsupported, act=login)
 attack("a descriptor of a later format", described(format=3), client=Unsupported, act=login)
+attack("a descriptor with a secret key", described(secretKey=True), client=Unsupported, act=login)
+attack("a descriptor with 0 as its secret key", described(secretKey=0), client=Tampered, act=login)
 attack("a descriptor with a short salt", described(salt=base64.b64encode(b"salt").decode()), client=Tampered, act=login)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from strongroom import rules
-from strongroom.client.errors import Tampered, WeakParameters
+from strongroom.client.errors import Tampered, Unsupported, WeakParameters
 from strongroom.client.format import primitives, public_box, strict_json
 from strongroom.client.format.encoding import (
     FORMAT,
@@ -52,9 +52,12 @@ LEAST_PASSWORD: Final = 8  # characters of a new password
 _WHITE: Final = "\t\n\v\f\r "
 _UNKNOWN: Final = "The server's key-derivation descriptor has a format that this client does not know."
 _UNREADABLE: Final = "The server's key-derivation descriptor cannot be read."
+_KEYED: Final = (
+    "This account needs a secret key beside its password, which this client does not know; update the client."
+)
 
 
-class _Spelled(Struct, frozen=True):
+class _Spelled(Struct, frozen=True, rename="camel"):
     """A descriptor in JSON."""
 
     format: int
@@ -62,6 +65,7 @@ class _Spelled(Struct, frozen=True):
     memory: int
     passes: int
     lanes: int
+    secret_key: bool
     salt: str
     recovery: str
 
@@ -112,6 +116,8 @@ class Descriptor(Struct, frozen=True, kw_only=True):
         number_ = given.get("format") if isinstance(given, dict) else None
         if isinstance(number_, int) and not isinstance(number_, bool):
             check_format(number_, _UNKNOWN)  # the other members may be others in another format
+        if isinstance(given, dict) and given.get("secretKey") is True:
+            raise Unsupported(_KEYED)  # which may add members too
         try:
             spelled = msgspec.convert(given, _Spelled)
         except msgspec.MsgspecError:
@@ -150,6 +156,7 @@ class Descriptor(Struct, frozen=True, kw_only=True):
             "memory": self.memory,
             "passes": self.passes,
             "lanes": 1,
+            "secretKey": False,
             "salt": to_base64(self.salt),
             "recovery": to_base64(self.recovery),
         }

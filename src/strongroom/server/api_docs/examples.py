@@ -24,6 +24,7 @@ _KDF: Final = {
     "passes": 3,
     "recovery": "L+V9o0fNYkTY...",
     "salt": "c2FsdC1zYWx0LXNhbHQtcw==",
+    "secretKey": False,
 }
 _RECOVERY_CODE: Final = "7K3M-Q0ZD-V9XA-41TE"
 _KEY_SHARE: Final = "c2hhcmUgb2YgYSBrZXksIG9mIDMyIGJ5dGVzIGhlcmU="
