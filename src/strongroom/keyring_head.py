@@ -15,11 +15,13 @@ from msgspec import Struct
 _FORMAT: Final = bytes((2, 4))
 _ACCOUNT: Final = slice(2, 18)
 _GENERATION: Final = slice(26, 30)
-_SLOTS: Final = slice(62, 1246)
+_COUNT: Final = 62  # of the slots
+_SIZE: Final = slice(63, 65)  # of each
+_FIXED: Final = 88  # characters in which the part before the slots stands
 
 
 class KeyringHead(Struct, frozen=True):
-    """The account id of a keyring, and what opens the account: the generation of its key and the slots."""
+    """The account id of a keyring, and what opens the account: the key's generation, and slots with both figures."""
 
     account: bytes
     slots: bytes
@@ -28,12 +30,16 @@ class KeyringHead(Struct, frozen=True):
 def read(keyring: str) -> KeyringHead | None:
     """The head of a keyring; None for one of another format, of which nothing is known."""
     try:
-        raw = base64.b64decode(keyring[:1664], validate=True)  # of which the head takes 1,246 bytes
+        fixed = base64.b64decode(keyring[:_FIXED], validate=True)
+        if not fixed.startswith(_FORMAT) or len(fixed) < _SIZE.stop:
+            return None
+        end = _SIZE.stop + fixed[_COUNT] * int.from_bytes(fixed[_SIZE], "big")
+        raw = base64.b64decode(keyring[: -(-end // 3) * 4], validate=True)
     except (binascii.Error, ValueError):
         return None
-    if not raw.startswith(_FORMAT) or len(raw) < _SLOTS.stop:
+    if len(raw) < end:
         return None
-    return KeyringHead(raw[_ACCOUNT], raw[_GENERATION] + raw[_SLOTS])
+    return KeyringHead(raw[_ACCOUNT], raw[_GENERATION] + raw[_COUNT:end])
 
 
 def account_of(keyring: str) -> bytes | None:

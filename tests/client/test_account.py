@@ -155,7 +155,7 @@ def test_a_server_can_neither_count_nor_tell_ways_in() -> None:
         places.add(ring.slots[0].slot)
     assert len(places) >= 5
     key, made = account.set_recovery(MADE.keyring, EMAIL, PASSWORD, MADE.descriptor)
-    before, after = (encoding.from_base64(text)[62:1246] for text in (MADE.sealed, made.sealed))
+    before, after = (encoding.from_base64(text)[65:1249] for text in (MADE.sealed, made.sealed))
     for start in range(0, 1184, 148):
         assert before[start : start + 148] != after[start : start + 148]
         assert after[start + 31] < 128
@@ -199,7 +199,7 @@ def test_what_a_client_does_not_know_is_kept() -> None:
 def test_nobody_can_tell_who_has_a_recovery_key() -> None:
     """With and without one, descriptor and keyring have the same lengths, and both begin with points of the curve."""
     _, prepared = account.set_recovery(MADE.keyring, EMAIL, PASSWORD, MADE.descriptor)
-    assert len(encoding.from_base64(prepared.sealed)[:1246]) == len(encoding.from_base64(MADE.sealed)[:1246])
+    assert len(encoding.from_base64(prepared.sealed)[:1249]) == len(encoding.from_base64(MADE.sealed)[:1249])
     assert len(prepared.descriptor.recovery) == len(MADE.descriptor.recovery)
     assert max(prepared.descriptor.recovery[31], MADE.descriptor.recovery[31]) < 128
 
@@ -214,17 +214,25 @@ def test_a_new_password_has_a_length(password: str) -> None:
 def test_every_flipped_bit_of_a_keyring_is_seen() -> None:
     """Each single bit of the keyring turned over: refused, by whichever key it is opened."""
     raw = bytearray(encoding.from_base64(MADE.sealed))
+    others = {*range(8), *range(62 * 8, 65 * 8)} - {1}  # of another format, or with other slots
     for at in range(len(raw) * 8):
         raw[at // 8] ^= 1 << at % 8
-        with pytest.raises(Unsupported if at < 8 and at != 1 else Tampered):
+        with pytest.raises(Unsupported if at in others else Tampered):
             keyring.reopen(encoding.to_base64(bytes(raw)), MADE.keyring.key)
         raw[at // 8] ^= 1 << at % 8
-    slot = 62 + 148 * MADE.keyring.slots[0].slot
-    for at in [*range(62 * 8), *range(slot * 8, (slot + 148) * 8)]:
+    slot = 65 + 148 * MADE.keyring.slots[0].slot
+    for at in [*range(65 * 8), *range(slot * 8, (slot + 148) * 8)]:
         raw[at // 8] ^= 1 << at % 8
-        with pytest.raises(Unsupported if at < 8 and at != 1 else Tampered):
+        with pytest.raises(Unsupported if at in others else Tampered):
             keyring.open_with_password(encoding.to_base64(bytes(raw)), MADE.password, MADE.descriptor)
         raw[at // 8] ^= 1 << at % 8
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 18, 62, 64, 65, 1249, 1328])
+def test_a_keyring_that_is_cut_off_before_its_body_is_unreadable(length: int) -> None:
+    """Not even its head is read."""
+    with pytest.raises(Tampered):
+        keyring.version_of(encoding.to_base64(encoding.from_base64(MADE.sealed)[:length]))
 
 
 @pytest.mark.parametrize("at", [0, 40, 70, -1])

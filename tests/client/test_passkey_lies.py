@@ -123,18 +123,18 @@ def _slots(change: Callable[[bytearray, list[int]], None]) -> Callable[[Any, Any
     def lie(_wanted: Any, told: Any) -> None:
         if "keyring" in told:
             raw = bytearray(base64.b64decode(told["keyring"]))
-            change(raw, [62 + 148 * place for place in range(8)])
+            change(raw, [65 + 148 * place for place in range(8)])
             told["keyring"] = base64.b64encode(raw).decode()
 
     return lie
 
 
 def _rotated(raw: bytearray, starts: list[int]) -> None:
-    raw[62:1246] = raw[starts[1] : 1246] + raw[62 : starts[1]]
+    raw[65:1249] = raw[starts[1] : 1249] + raw[65 : starts[1]]
 
 
 def _zeros(raw: bytearray, _starts: list[int]) -> None:
-    raw[62:1246] = bytes(1184)
+    raw[65:1249] = bytes(1184)
 
 
 @pytest.mark.parametrize("change", [_rotated, _zeros])
@@ -159,7 +159,7 @@ def test_the_slots_of_an_earlier_keyring_open_nothing(owner: Owner) -> None:
     old = base64.b64decode(before)
 
     def graft(raw: bytearray, _starts: list[int]) -> None:
-        raw[62:1246] = old[62:1246]
+        raw[65:1249] = old[65:1249]
 
     with pytest.raises((Tampered, Locked)):
         _liar(owner, _slots(graft)).login_with_passkey(owner.key)

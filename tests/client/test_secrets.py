@@ -109,7 +109,7 @@ def test_a_flipped_bit_of_the_keyring_shows_no_secret(devices: Devices, how: str
             raw = bytearray(base64.b64decode(told["keyring"]))
             raw[at] ^= 1
             if at == 70:
-                raw[62:1246] = bytes(1184)  # every slot: otherwise one of the others opens
+                raw[65:1249] = bytes(1184)  # every slot: otherwise one of the others opens
             told["keyring"] = base64.b64encode(raw).decode()
 
     world_of(client).lie = flip

@@ -50,7 +50,7 @@ def flipped(keyring: str, at: int) -> str:
     return base64.b64encode(raw).decode()
 
 
-@pytest.mark.parametrize("at", [26, 62, 1245])
+@pytest.mark.parametrize("at", [26, 62, 64, 65, 1248])
 def test_an_access_token_alone_does_not_change_what_opens_the_account(devices: Devices, at: int) -> None:
     """Generation and slots change only with the password; the account id never does."""
     keyring, version, kdf = devices.stored_keyring()

@@ -350,10 +350,10 @@ def test_the_head_of_a_keyring() -> None:
     assert head is not None
     assert head == keyring_head.read(keyring("ann", slots="one", generation=7, version=6, body="y"))
     raw = base64.b64decode(text)
-    assert (head.account, head.slots) == (raw[2:18], raw[26:30] + raw[62:1246])
+    assert (head.account, head.slots) == (raw[2:18], raw[26:30] + raw[62:1249])
     for account, slots, generation in (("bob", "one", 7), ("ann", "two", 7), ("ann", "one", 8)):
         assert keyring_head.read(keyring(account, slots=slots, generation=generation)) != head
-    for byte in range(1_246):  # every byte of the head that is not the version or the digest of the one before
+    for byte in range(1_249):  # every byte of the head that is not the version or the digest of the one before
         changed = bytearray(raw)
         changed[byte] ^= 1
         same = keyring_head.read(base64.b64encode(changed).decode()) == head
@@ -361,13 +361,30 @@ def test_the_head_of_a_keyring() -> None:
     unknown = [
         base64.b64encode(bytes((1, 4)) + raw[2:]).decode(),
         base64.b64encode(bytes((2, 5)) + raw[2:]).decode(),
-        base64.b64encode(raw[:1245]).decode(),
+        base64.b64encode(raw[:1248]).decode(),
+        base64.b64encode(raw[:64]).decode(),
+        base64.b64encode(raw[:62] + b"\xff\xff\xff" + raw[65:]).decode(),
         base64.urlsafe_b64encode(b"\x02\x04" + b"\xff" * 1_300).decode(),
-        text[:1_663],
+        text[:1_667],
         text[:100] + "=" + text[101:],
         "Rmlyc3Q=",
     ]
     assert [keyring_head.read(one) for one in unknown] == [None] * len(unknown)
+
+
+def test_the_head_of_a_keyring_with_larger_slots() -> None:
+    """Number and size stand before the slots: the server knows where these end, whatever later clients put there."""
+    text = keyring("ann", slots="one", size=1_236)
+    head = keyring_head.read(text)
+    assert head is not None
+    assert head == keyring_head.read(keyring("ann", slots="one", size=1_236, version=6, body="y"))
+    raw = base64.b64decode(text)
+    assert (head.account, head.slots) == (raw[2:18], raw[26:30] + raw[62 : 65 + 8 * 1_236])
+    for byte in (62, 63, 64, 65, 1_249, 65 + 8 * 1_236 - 1):
+        changed = bytearray(raw)
+        changed[byte] ^= 1
+        assert keyring_head.read(base64.b64encode(changed).decode()) != head, byte
+    assert keyring_head.read(base64.b64encode(raw[: 65 + 8 * 1_236 - 1]).decode()) is None
 
 
 @async_test
@@ -377,6 +394,7 @@ async def test_slots_change_only_with_the_password(open_server: OpenServer) -> N
         ann = await ann_of(server, keyring=keyring())
         for other in (
             keyring(slots="of a thief"),
+            keyring(size=1_236),
             keyring(generation=2),
             "Rmlyc3Q=",  # of no format that the server knows: nobody can tell what opens it
             base64.urlsafe_b64encode(b"\x02\x04" + b"\xff" * 1_300).decode(),

@@ -347,11 +347,13 @@ const parts = (keyring) => {
   require(keyring.length <= 262144);
   const raw = base64(keyring);
   ofFormat(raw[0]);
-  require(raw.length >= 1246 + 80 && raw[1] === 4);
-  const head = raw.slice(0, 1246);
-  const slots = Array.from({ length: 8 }, (_, i) => head.slice(62 + SLOT * i, 62 + SLOT * (i + 1)));
+  require(raw.length >= 65 && raw[1] === 4);
+  require(raw[62] === 8 && read(raw.slice(63, 65)) === SLOT, () => refuse("unsupported"));
+  require(raw.length >= 1249 + 80);
+  const head = raw.slice(0, 1249);
+  const slots = Array.from({ length: 8 }, (_, i) => head.slice(65 + SLOT * i, 65 + SLOT * (i + 1)));
   return {
-    head, slots, body: raw.slice(1246), account: raw.slice(2, 18),
+    head, slots, body: raw.slice(1249), account: raw.slice(2, 18),
     version: read(raw.slice(18, 26)), generation: read(raw.slice(26, 30)), previous: raw.slice(30, 62),
   };
 };
@@ -460,7 +462,8 @@ const sealKeyring = async ({ accountKey, account, version, generation, previous,
         : await sealTo(used.public === null ? own : base64(used.public), base64(used.associated), secret, random));
     }
   }
-  const head = join(Uint8Array.of(2, 4), unhex(account), u64(version), u32(generation), unhex(previous), made);
+  const fixed = join(Uint8Array.of(2, 4), unhex(account), u64(version), u32(generation), unhex(previous));
+  const head = join(fixed, Uint8Array.of(8, 0, SLOT), made);
   const padded = pad(1, utf8.encode(JSON.stringify(body)));
   const box = await sealBox(await under(unhex(accountKey), "keyring"), random(32), padded, items("keyring", head));
   const keyring = toBase64(join(head, box));
@@ -497,7 +500,7 @@ const freeName = (name, isTaken) => {
 const mergeKeyrings = async ({ accountKey, keyrings }) => {
   const rings = await Promise.all(keyrings.map((text) => reopen(text, unhex(accountKey))));
   const [first, second] = rings.sort((a, b) => b.version - a.version || (a.digest < b.digest ? -1 : 1));
-  const [slots, others] = keyrings.map((text) => hex(parts(text).head.slice(62)));
+  const [slots, others] = keyrings.map((text) => hex(parts(text).head.slice(65)));
   const [a, b] = [first.body, second.body];
   require(first.generation === second.generation && slots === others);
   for (const name of ["account", "slots", "recovery", "identity", "storage"]) require(alike(a[name], b[name]));
@@ -550,7 +553,7 @@ const changeKeyring = async ({ accountKey, keyring, change, random: draws }) => 
   const random = tape(draws);
   const ring = await reopen(keyring, unhex(accountKey));
   const account = unhex(ring.account);
-  const next = { ...ring, version: ring.version + 1, previous: ring.digest, slots: hex(parts(keyring).head.slice(62)) };
+  const next = { ...ring, version: ring.version + 1, previous: ring.digest, slots: hex(parts(keyring).head.slice(65)) };
   const past = [...ring.body.past, toBase64(unhex(ring.digest).slice(0, 16))].slice(-MOST_PAST);
   const merged = ring.body.merged.filter((one) => one.version >= next.version - MOST_PAST);
   let body = { ...ring.body, past, merged };

@@ -17,7 +17,7 @@ from strongroom.client.format.public_box import KeyPair
 from tests.vectors.basics import LOW_ORDER, MASTER, OTHER_MASTER
 from tests.vectors.book import ACCOUNT, OTHER_ACCOUNT, VAULT, Book, Stream, flipped, flipped_text
 from tests.vectors.operations import Given
-from tests.vectors.rings import PARTS, _ring
+from tests.vectors.rings import BODY, PARTS, START, _ring, refusal_of_keyring
 
 HOST = "vault.example.com"
 OTHER_HOST = "vault.example.org"
@@ -198,15 +198,15 @@ def _server(book: Book, scene: Scene) -> None:
     for name, mixed in {
         "another account's id over the own keyring": raw[:2] + their_raw[2:18] + raw[18:],
         "the own account's id over another's keyring": their_raw[:2] + raw[2:18] + their_raw[18:],
-        "another account's slots": raw[:62] + their_raw[62:1246] + raw[1246:],
-        "another account's body": raw[:1246] + their_raw[1246:],
+        "another account's slots": raw[:START] + their_raw[START:BODY] + raw[BODY:],
+        "another account's body": raw[:BODY] + their_raw[BODY:],
     }.items():
         scene.refuses(f"the server joins {name}", keyring=encoding.to_base64(mixed))
     # A server that knows the public key of the slot, and makes an account key of its own.
     slot = next(slot for slot in scene.ring.slots if slot.associated == one.passkey.slot(scene.account))
     payload = encoding.generation_bytes(scene.ring.generation) + random(32)
     made = public_box.seal(KeyPair.of(one.wrap(scene.account)).public, payload, slot.associated, random)
-    start = 62 + 148 * slot.slot
+    start = START + 148 * slot.slot
     scene.refuses(
         "the server adds a slot with a key of its own",
         keyring=encoding.to_base64(raw[:start] + made + raw[start + 148 :]),
@@ -215,12 +215,12 @@ def _server(book: Book, scene: Scene) -> None:
 
 def _damage(scene: Scene) -> None:
     place = next(slot.slot for slot in scene.ring.slots if slot.associated == scene.one.passkey.slot(scene.account))
-    start, raw = 62 + 148 * place, encoding.from_base64(scene.text)
+    start, raw = START + 148 * place, encoding.from_base64(scene.text)
     for at in (0, 31, 32, 63, 64, 95, 96, 131, 132, 147):
         text = flipped_text(scene.text, start + at, at % 8)
         scene.refuses(f"bit {at % 8} of byte {at} of the passkey's slot", keyring=text)
     for part, at in PARTS.items():
-        error = "tampered" if at else "unsupported"
+        error = refusal_of_keyring(flipped(raw, at))
         scene.refuses(f"a bit of the keyring's {part}", keyring=flipped_text(scene.text, at, 0), error=error)
     for at, point in enumerate(LOW_ORDER):
         text = encoding.to_base64(raw[:start] + point + raw[start + 32 :])
@@ -300,11 +300,11 @@ def _joined(scene: Scene, before: str) -> None:
     older = encoding.from_base64(before)
     first = encoding.from_base64(scene.texts[1])
     for name, mixed in {
-        "the slots of before it was removed": newest[:62] + older[62:1246] + newest[1246:],
-        "the head of before it was removed": older[:1246] + newest[1246:],
-        "the body of before it was removed": newest[:1246] + older[1246:],
+        "the slots of before it was removed": newest[:START] + older[START:BODY] + newest[BODY:],
+        "the head of before it was removed": older[:BODY] + newest[BODY:],
+        "the body of before it was removed": newest[:BODY] + older[BODY:],
         "all of before it was removed but the number": older[:18] + newest[18:62] + older[62:],
-        "the slots of before a rotation": newest[:62] + first[62:1246] + newest[1246:],
+        "the slots of before a rotation": newest[:START] + first[START:BODY] + newest[BODY:],
     }.items():
         text = encoding.to_base64(mixed)
         scene.refuses(f"the server joins {name}", scene.two, keyring=text)

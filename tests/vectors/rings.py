@@ -42,11 +42,21 @@ from tests.vectors.book import (
 from tests.vectors.operations import Given
 
 # Where each part of a keyring begins.
+START, BODY = 65, 1249
 PARTS = {"format": 0, "kind": 1, "account id": 2, "version": 18, "generation": 26, "previous": 30}
-PARTS |= {f"slot {place}": 62 + 148 * place for place in range(8)}
-PARTS |= {"salt": 1246, "commitment": 1278, "ciphertext": 1310}
+PARTS |= {"number of slots": 62, "size of a slot": 63}
+PARTS |= {f"slot {place}": START + 148 * place for place in range(8)}
+PARTS |= {"salt": BODY, "commitment": BODY + 32, "ciphertext": BODY + 64}
+FIGURES = bytes((8, 0, 148))  # number and size of the slots
 _KINDS = ("password", "recovery")
 MAIL_VAULT = "0192f0c1-2b3c-7d4e-8f90-a1b2c3d4e5f8"
+
+
+def refusal_of_keyring(data: bytes) -> str:
+    """How bytes are refused that begin as a keyring does: other slots than this client knows are `unsupported`."""
+    figures = data[62:START]
+    others = data[:2] == b"\2\4" and len(figures) == len(FIGURES) and figures != FIGURES
+    return "unsupported" if others else refusal_of(data)
 
 
 class Scene:
@@ -210,7 +220,7 @@ def _unknown(book: Book, scene: Scene) -> None:
         assert opened["body"]["vaults"][0]["keys"][0]["retired"] is False
         slot = next(slot for slot in opened["body"]["slots"] if slot["type"] == "device")
         raw = encoding.from_base64(written["keyring"])
-        start = 62 + 148 * slot["slot"]
+        start = START + 148 * slot["slot"]
         sealed = {"secret": "02" * 32, "associated": b"anything".hex(), "slot": raw[start : start + 148].hex()}
         if change["do"] != "made":
             assert book.good("a slot of an unknown type is sealed anew", "open-slot", sealed)["accountKey"] == key
@@ -378,20 +388,20 @@ def _damage(book: Book, scene: Scene) -> None:
     by_first = {"accountKey": scene.keys[0].hex()}
     for name, other in damaged(first, PARTS | {"tag": len(first) - 16}):
         given = {**by_first, "keyring": encoding.to_base64(other)}
-        book.bad(f"a keyring: {name}", "reopen-keyring", given, refusal_of(other))
+        book.bad(f"a keyring: {name}", "reopen-keyring", given, refusal_of_keyring(other))
     for text in ("AQ==", "Aw==", encoding.to_base64(b"\3" + bytes(40)), encoding.to_base64(b"\x01" + first[1:])):
         book.bad("a keyring of another format", "reopen-keyring", {**by_first, "keyring": text}, "unsupported")
     newest = scene.texts[-1]
     raw = encoding.from_base64(newest)
     by_key = {"accountKey": scene.keys[-1].hex()}
     by_password = _spelled(*scene.owners[-1])
-    for at in (0, 1, 2, 17, 18, 25, 26, 29, 30, 61, 1246, 1300, len(raw) - 1):
+    for at in (0, 1, 2, 17, 18, 25, 26, 29, 30, 61, 62, 63, 64, BODY, 1300, len(raw) - 1):
         spoilt = {"keyring": flipped_text(newest, at, at % 8)}
-        error = "tampered" if at else "unsupported"
+        error = refusal_of_keyring(flipped(raw, at, at % 8))
         book.bad(f"bit {at % 8} of byte {at}", "open-keyring", {**by_password, **spoilt}, error)
         by_print = {"recoveryKey": scene.recovery.printed(), **spoilt}
         book.bad(f"bit {at % 8} of byte {at}", "recover-keyring", by_print, error)
-    used = {slot.type: 62 + 148 * slot.slot for slot in scene.newest.slots}
+    used = {slot.type: START + 148 * slot.slot for slot in scene.newest.slots}
     for at in (0, 31, 32, 64, 96, 131, 147):
         spoilt = {"keyring": flipped_text(newest, used["password"] + at, at % 8)}
         book.bad(f"bit {at % 8} of byte {at} of the password's slot", "open-keyring", {**by_password, **spoilt})
@@ -408,31 +418,33 @@ def _joins(book: Book, scene: Scene) -> None:
     """Parts of two keyrings, joined by a server."""
     newest, before, first = (encoding.from_base64(scene.texts[at]) for at in (-1, -2, 0))
     rotated, unrotated = (encoding.from_base64(scene.texts[at]) for at in (10, 9))
-    used = {slot.type: 62 + 148 * slot.slot for slot in scene.newest.slots}
+    used = {slot.type: START + 148 * slot.slot for slot in scene.newest.slots}
     place, other = used["password"], used["recovery"]
-    free = next(start for start in PARTS.values() if start >= 62 and start not in {place, other})
+    free = next(start for start in PARTS.values() if start >= START and start not in {place, other})
     slot = newest[place : place + 148]
-    order = newest[62:1246]
+    order = newest[START:BODY]
     by_password = _spelled(*scene.owners[-1])
     for name, mixed in {
-        "an older body under a newer head": newest[:1246] + before[1246:],
-        "an older head over a newer body": before[:1246] + newest[1246:],
-        "the slots of the first version": newest[:62] + first[62:1246] + newest[1246:],
-        "the slots in another order": newest[:62] + order[148:] + order[:148] + newest[1246:],
+        "an older body under a newer head": newest[:BODY] + before[BODY:],
+        "an older head over a newer body": before[:BODY] + newest[BODY:],
+        "the slots of the first version": newest[:START] + first[START:BODY] + newest[BODY:],
+        "the slots in another order": newest[:START] + order[148:] + order[:148] + newest[BODY:],
         "the password's slot in two places": newest[:free] + slot + newest[free + 148 :],
         "the password's slot over the recovery key's": newest[:other] + slot + newest[other + 148 :],
         "another previous": newest[:30] + before[30:62] + newest[62:],
         "no previous": newest[:30] + bytes(32) + newest[62:],
         "a later version number": newest[:25] + bytes([newest[25] + 1]) + newest[26:],
         "an earlier generation": newest[:29] + b"\2" + newest[30:],
-        "no body": newest[:1246],
+        "no body": newest[:BODY],
         "a body without a tag": newest[:-16],
     }.items():
         text = encoding.to_base64(mixed)
         book.bad(f"the server joins {name}", "open-keyring", {**by_password, "keyring": text})
     owner = _spelled(*scene.owners[9])
     for name, mixed in {
-        "the slots of before a rotation and the rest of after it": rotated[:62] + unrotated[62:1246] + rotated[1246:],
+        "the slots of before a rotation and the rest of after it": rotated[:START]
+        + unrotated[START:BODY]
+        + rotated[BODY:],
         "all of before a rotation but the number": unrotated[:18] + rotated[18:62] + unrotated[62:],
     }.items():
         text = encoding.to_base64(mixed)
@@ -457,7 +469,7 @@ def _strangers(book: Book, scene: Scene) -> None:
         },
         "the own slots over another's body": {
             **mine,
-            "keyring": encoding.to_base64(their_raw[:62] + raw[62:1246] + their_raw[1246:]),
+            "keyring": encoding.to_base64(their_raw[:START] + raw[START:BODY] + their_raw[BODY:]),
         },
     }.items():
         book.bad(f"the keyring meets {name}", "open-keyring", given)
@@ -479,7 +491,7 @@ def _strangers(book: Book, scene: Scene) -> None:
     book.bad("another recovery key", "recover-keyring", stranger)
     typed = {"recoveryKey": "SR2-", "keyring": text}
     book.bad("a recovery key with a slip", "recover-keyring", typed, "validation_error")
-    noise = encoding.to_base64(raw[:62] + b"".join(public_box.filler(148, random) for _ in range(8)) + raw[1246:])
+    noise = encoding.to_base64(raw[:START] + b"".join(public_box.filler(148, random) for _ in range(8)) + raw[BODY:])
     book.bad("fillers in every place", "open-keyring", {**mine, "keyring": noise})
 
 
@@ -489,7 +501,7 @@ def _ring(ring: Keyring, body: Any, *, kind: int = padding.JSON, **head: Any) ->
     first = bytes(head.get("start", (2, 4))) + head.get("account", ring.account)
     first += head.get("version", ring.version).to_bytes(8, "big")
     first += head.get("generation", ring.generation).to_bytes(4, "big")
-    whole = first + head.get("previous", ring.previous) + sealed
+    whole = first + head.get("previous", ring.previous) + bytes(head.get("figures", FIGURES)) + sealed
     raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
     padded = head.get("padded") or padding.pad(Content(kind, raw))
     salt = primitives.sha256(whole + raw + bytes([kind]))
@@ -571,9 +583,27 @@ def _insider(book: Book, scene: Scene) -> None:
         "format 3": {"start": (3, 4)},
         "kind 3": {"start": (2, 3)},
         "kind 5": {"start": (2, 5)},
+        "no slots": {"figures": (0, 0, 148)},
+        "seven slots": {"figures": (7, 0, 148)},
+        "nine slots": {"figures": (9, 0, 148)},
+        "255 slots": {"figures": (255, 0, 148)},
+        "slots of no bytes": {"figures": (8, 0, 0)},
+        "slots of 147 bytes": {"figures": (8, 0, 147)},
+        "slots of 404 bytes": {"figures": (8, 1, 148)},
+        "slots of 1,236 bytes": {"figures": (8, 4, 212)},
+        "slots of 65,535 bytes": {"figures": (8, 255, 255)},
+        "nine slots, in kind 5": {"start": (2, 5), "figures": (9, 0, 148)},
+        "nine slots, and version 0": {"version": 0, "figures": (9, 0, 148)},
     }
     for name, head in heads.items():
-        refuse(name, _ring(ring, good, **head), refusal_of(bytes(head.get("start", ()))))
+        text = _ring(ring, good, **head)
+        refuse(name, text, refusal_of_keyring(encoding.from_base64(text)))
+    larger = msgspec.structs.replace(ring, sealed_slots=Stream("larger slots")(8 * 1_236))
+    refuse("larger slots, all there", _ring(larger, good, figures=(8, 4, 212)), "unsupported")
+    whole = encoding.from_base64(scene.texts[-1])
+    refuse("nothing after the figures", encoding.to_base64(whole[:START]))
+    refuse("other figures, and nothing after them", encoding.to_base64(whole[:62] + b"\t\0\x94"), "unsupported")
+    refuse("figures that are cut off", encoding.to_base64(whole[:62] + b"\t\0"))
     first = keyring.reopen(scene.texts[0], scene.key)
     text = _ring(first, keyring_body.to_json(first), previous=bytes([1] * 32))
     given = {"accountKey": first.key.hex(), "keyring": text}
@@ -748,12 +778,12 @@ def _slots(book: Book, scene: Scene) -> None:
     raw = encoding.from_base64(scene.texts[-1])
     slot = next(slot for slot in ring.slots if slot.type == "password")
     other = next(slot for slot in ring.slots if slot.type == "recovery")
-    start = 62 + 148 * slot.slot
+    start = START + 148 * slot.slot
     made = raw[start : start + 148]
     secret = scene.owners[-1][0].wrap
     given = {"secret": secret.hex(), "associated": slot.associated.hex()}
     book.good("the password's slot opens", "open-slot", {**given, "slot": made.hex()})
-    theirs = raw[62 + 148 * other.slot : 210 + 148 * other.slot]
+    theirs = raw[START + 148 * other.slot :][:148]
     for_recovery = {"secret": scene.recovery.wrap().hex(), "associated": other.associated.hex()}
     book.good("the recovery key's slot opens", "open-slot", {**for_recovery, "slot": theirs.hex()})
 

@@ -1,11 +1,12 @@
 // The keyring: the account key, sealed for each way in, and the directory of vaults with their keys.
 //
 // keyring = head ‖ body, a box under the keyring key whose associated data is the head
-// head    = format (1) ‖ kind (1) ‖ account id (16) ‖ version (8) ‖ generation (4) ‖ previous (32) ‖ eight slots
+// head    = format (1) ‖ kind (1) ‖ account id (16) ‖ version (8) ‖ generation (4) ‖ previous (32)
+//           ‖ number of slots (1) ‖ bytes of a slot (2) ‖ eight slots
 //
 // The server cannot join the parts of two keyrings, cannot tell used slots from unused ones, and cannot show one vault
 // under another's name, nor hide one.
-import { Invalid, Locked, VaultAlreadyExists } from "../errors.js";
+import { Invalid, Locked, Unsupported, VaultAlreadyExists } from "../errors.js";
 import { OVERHEAD as BOX, openBox, sealBox } from "./box.js";
 import { bound, type Descriptor } from "./descriptor.js";
 import {
@@ -53,8 +54,9 @@ const KIND = 4;
 const MOST = 262_144; // characters of a keyring
 /** Bytes of a slot. */
 export const SLOT = 148;
-const FIXED = 2 + ACCOUNT + 8 + 4 + KEY;
-const HEAD = FIXED + SLOTS * SLOT;
+const COUNT = 2 + ACCOUNT + 8 + 4 + KEY;
+const START = COUNT + 3;
+const HEAD = START + SLOTS * SLOT;
 const UNKNOWN = "The server's keyring has a format that this client does not know.";
 
 /** A vault of the directory, without its keys. */
@@ -262,6 +264,8 @@ export class Keyring implements State {
       number(checkedVersion(this.version)),
       number(this.generation, 4),
       this.previous,
+      number(SLOTS, 1),
+      number(SLOT, 2),
       slots,
     );
     const box = await sealBox(
@@ -309,14 +313,21 @@ export function readHead(sealed: string): Head & { slots: Bytes; raw: Bytes; bod
   must(sealed.length <= MOST, UNREADABLE);
   const whole = fromBase64(sealed);
   checkFormat(whole[0], UNKNOWN);
-  must(whole.length >= HEAD + BOX && whole[1] === KIND, UNKNOWN);
+  must(whole.length >= START && whole[1] === KIND, UNKNOWN);
+  const [count, size] = [whole[COUNT], readNumber(whole.subarray(COUNT + 1, START))];
+  if (count !== SLOTS || size !== SLOT)
+    // before the length, which follows from them
+    throw new Unsupported(
+      `This account's keyring has ${count} slots of ${size} bytes, which this client does not know; update the client.`,
+    );
+  must(whole.length >= HEAD + BOX, UNKNOWN);
   const after = 2 + ACCOUNT;
   return {
     account: whole.slice(2, after),
     version: readNumber(whole.subarray(after, after + 8)),
     generation: readNumber(whole.subarray(after + 8, after + 12)),
-    previous: whole.slice(FIXED - KEY, FIXED),
-    slots: whole.slice(FIXED, HEAD),
+    previous: whole.slice(COUNT - KEY, COUNT),
+    slots: whole.slice(START, HEAD),
     raw: whole.slice(0, HEAD),
     body: whole.slice(HEAD),
   };

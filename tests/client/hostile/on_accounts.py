@@ -21,7 +21,7 @@ from tests.kit.people.credentials import PASSWORD
 PRELOGIN = ("POST", "/auth/email/prelogin")
 KEYRING = ("GET", "/auth/keyring")
 LOGIN = ("POST", "/auth/email/login")
-SLOTS, BODY = 62, 1246  # where the slots of a keyring begin, and its body
+SLOTS, BODY = 65, 1249  # where the slots of a keyring begin, and its body
 
 
 def described(**changes: Any) -> Callable[[Stage], Lie]:
@@ -155,6 +155,16 @@ for name, first in {"an older": b"\1", "a later": b"\3"}.items():
 
     attack(f"a keyring of {name} format", shown(of_format), client=Unsupported, act=reload, replica=Unsupported)
     attack(f"a keyring of {name} format, at login", shown(of_format), client=Unsupported, act=login)
+for name, figures in {
+    "another number of slots": bytes((9, 0, 148)),
+    "slots of another size": bytes((8, 4, 212)),
+}.items():
+
+    def with_slots(stage: Stage, figures: bytes = figures) -> Row:
+        return {"keyring": flipped(stage.raw_keyring()["keyring"], SLOTS - len(figures), figures)}
+
+    attack(f"a keyring with {name}", shown(with_slots), client=Unsupported, act=reload, replica=Unsupported)
+    attack(f"a keyring with {name}, at login", shown(with_slots), client=Unsupported, act=login)
 attack(
     "a keyring whose account id is another",
     shown(lambda stage: {"keyring": flipped(stage.raw_keyring()["keyring"], 2, bytes(16))}),

@@ -7,7 +7,13 @@ import hashlib
 
 
 def keyring(
-    account: str = "ann", *, slots: str = "first", generation: int = 1, version: int = 1, body: str = ""
+    account: str = "ann",
+    *,
+    slots: str = "first",
+    size: int = 148,
+    generation: int = 1,
+    version: int = 1,
+    body: str = "",
 ) -> str:
     """A keyring of an account. Equal words for the account and for the slots make equal bytes."""
     head = (
@@ -16,6 +22,8 @@ def keyring(
         + version.to_bytes(8, "big")
         + generation.to_bytes(4, "big")
         + hashlib.sha256(str(version - 1).encode()).digest()
-        + hashlib.shake_256(slots.encode()).digest(8 * 148)
+        + bytes([8])
+        + size.to_bytes(2, "big")
+        + hashlib.shake_256(slots.encode()).digest(8 * size)
     )
     return base64.b64encode(head + hashlib.sha256(f"{version} {body}".encode()).digest()).decode()

@@ -1,7 +1,8 @@
 """The keyring: the account key, sealed for each way in, and the directory of vaults with their keys.
 
     keyring = head ‖ body, a box under the keyring key whose associated data is the head
-    head    = format (1) ‖ kind (1) ‖ account id (16) ‖ version (8) ‖ generation (4) ‖ previous (32) ‖ eight slots
+    head    = format (1) ‖ kind (1) ‖ account id (16) ‖ version (8) ‖ generation (4) ‖ previous (32)
+              ‖ number of slots (1) ‖ bytes of a slot (2) ‖ eight slots
 
 The server cannot join the parts of two keyrings, cannot tell used slots from unused ones, and cannot show one vault
 under another's name, nor hide one.
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom.client.errors import Locked, Tampered
+from strongroom.client.errors import Locked, Tampered, Unsupported
 from strongroom.client.format import box, keyring_body, padding, primitives, public_box
 from strongroom.client.format.derive import Descriptor, PasswordKeys
 from strongroom.client.format.encoding import (
@@ -60,8 +61,14 @@ from strongroom.errors import Invalid, VaultAlreadyExists
 KIND: Final = 4
 MOST: Final = 262_144  # characters of a keyring
 _SLOT: Final = 4 + KEY + public_box.OVERHEAD
-_FIXED: Final = 2 + ACCOUNT + 8 + 4 + KEY
-_HEAD: Final = _FIXED + SLOTS * _SLOT
+_ID: Final = slice(2, 2 + ACCOUNT)
+_VERSION: Final = slice(_ID.stop, _ID.stop + 8)
+_GENERATION: Final = slice(_VERSION.stop, _VERSION.stop + 4)
+_PREVIOUS: Final = slice(_GENERATION.stop, _GENERATION.stop + KEY)
+_COUNT: Final = _PREVIOUS.stop
+_SIZE: Final = slice(_COUNT + 1, _COUNT + 3)
+_SLOTS: Final = slice(_SIZE.stop, _SIZE.stop + SLOTS * _SLOT)
+_HEAD: Final = _SLOTS.stop
 _NO_PREVIOUS: Final = bytes(KEY)
 _UNKNOWN: Final = "The server's keyring has a format that this client does not know."
 _AGAIN: Final = "What was sealed does not open again; nothing was sent."
@@ -304,7 +311,7 @@ def seal(
     """
     slots = ring.sealed_slots or _seal_slots(ring, random, password)
     head = bytes([FORMAT, KIND]) + ring.account + number(checked_version(ring.version))
-    head += generation_bytes(ring.generation) + ring.previous + slots
+    head += generation_bytes(ring.generation) + ring.previous + bytes([SLOTS]) + _SLOT.to_bytes(2, "big") + slots
     body = padding.pad(keyring_body.encode(ring))
     sealed = to_base64(head + box.seal(keyring_key(ring.key), random(KEY), body, _whole(head)))
     if len(sealed) > MOST:
@@ -335,20 +342,20 @@ def open_with_passkey(sealed: str, secret: PasskeySecret) -> Keyring:
 def reopen(sealed: str, key: bytes) -> Keyring:
     """The keyring, opened with the account key."""
     head, body = _parts(sealed)
-    generation = int.from_bytes(head[_FIXED - KEY - 4 : _FIXED - KEY], "big")
-    version = int.from_bytes(head[2 + ACCOUNT : 10 + ACCOUNT], "big")
-    is_first = head[_FIXED - KEY : _FIXED] == _NO_PREVIOUS
+    generation = int.from_bytes(head[_GENERATION], "big")
+    version = int.from_bytes(head[_VERSION], "big")
+    is_first = head[_PREVIOUS] == _NO_PREVIOUS
     if not is_version(version) or not is_generation(generation) or is_first != (version == 1):
         raise Tampered(UNREADABLE)
     content = padding.unpad(box.open_(keyring_key(key), body, _whole(head)))
-    decoded = keyring_body.decode(content, head[2 : 2 + ACCOUNT], version, generation, head[_FIXED - KEY : _FIXED])
+    decoded = keyring_body.decode(content, head[_ID], version, generation, head[_PREVIOUS])
     return Keyring(
         **msgspec.structs.asdict(decoded),
         key=key,
         generation=generation,
         version=version,
-        previous=head[_FIXED - KEY : _FIXED],
-        sealed_slots=head[_FIXED:],
+        previous=head[_PREVIOUS],
+        sealed_slots=head[_SLOTS],
         digest=digest_of(sealed),
     )
 
@@ -360,28 +367,28 @@ def digest_of(sealed: str) -> bytes:
 
 def account_of(sealed: str) -> bytes:
     """The account id in a keyring's head."""
-    return _parts(sealed)[0][2 : 2 + ACCOUNT]
+    return _parts(sealed)[0][_ID]
 
 
 def generation_of(sealed: str) -> int:
     """The generation of the account key, by a keyring's head."""
-    return int.from_bytes(_parts(sealed)[0][_FIXED - KEY - 4 : _FIXED - KEY], "big")
+    return int.from_bytes(_parts(sealed)[0][_GENERATION], "big")
 
 
 def slots_of(sealed: str) -> bytes:
     """The eight slots and the generation, as they are stored: what changes only with the password."""
     head = _parts(sealed)[0]
-    return head[_FIXED - KEY - 4 : _FIXED - KEY] + head[_FIXED:]
+    return head[_GENERATION] + head[_SLOTS]
 
 
 def version_of(sealed: str) -> int:
     """The version of a keyring, by its head."""
-    return int.from_bytes(_parts(sealed)[0][2 + ACCOUNT : 10 + ACCOUNT], "big")
+    return int.from_bytes(_parts(sealed)[0][_VERSION], "big")
 
 
 def previous_of(sealed: str) -> bytes:
     """SHA-256 of the keyring before this one, by its head."""
-    return _parts(sealed)[0][_FIXED - KEY : _FIXED]
+    return _parts(sealed)[0][_PREVIOUS]
 
 
 def _seal_slots(ring: Keyring, random: Random, password: PasswordKeys | None) -> bytes:
@@ -402,12 +409,12 @@ def _seal_slots(ring: Keyring, random: Random, password: PasswordKeys | None) ->
 
 def _open_slot(sealed: str, pair: KeyPair, associated: bytes) -> Keyring:
     head, _ = _parts(sealed)
-    for start in range(_FIXED, _HEAD, _SLOT):
+    for start in range(_SLOTS.start, _SLOTS.stop, _SLOT):
         try:
             payload = primitives.SecretBytes(public_box.open_(pair, head[start : start + _SLOT], associated))
         except Tampered:
             continue
-        if payload[:4] != head[_FIXED - KEY - 4 : _FIXED - KEY]:
+        if payload[:4] != head[_GENERATION]:
             raise Tampered(UNREADABLE)
         return reopen(sealed, payload[4:])
     raise Tampered(UNREADABLE)
@@ -418,7 +425,15 @@ def _parts(sealed: str) -> tuple[bytes, bytes]:
         raise Tampered(UNREADABLE)
     raw = from_base64(sealed)
     check_format(raw[0] if raw else 0, _UNKNOWN)
-    if len(raw) < _HEAD + box.OVERHEAD or raw[:2] != bytes([FORMAT, KIND]):
+    if len(raw) < _SLOTS.start or raw[:2] != bytes([FORMAT, KIND]):
+        raise Tampered(_UNKNOWN)
+    count, size = raw[_COUNT], int.from_bytes(raw[_SIZE], "big")
+    if (count, size) != (SLOTS, _SLOT):  # before the length, which follows from them
+        raise Unsupported(
+            f"This account's keyring has {count} slots of {size} bytes, which this client does not know; "
+            "update the client."
+        )
+    if len(raw) < _HEAD + box.OVERHEAD:
         raise Tampered(_UNKNOWN)
     return raw[:_HEAD], raw[_HEAD:]
 
