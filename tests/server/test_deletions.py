@@ -14,6 +14,7 @@ from strongroom.actions import deletions, documents, key_shares
 from strongroom.errors import Unauthorized
 from strongroom.model import AccountLimits, Actor
 from strongroom.rules import DAY
+from strongroom.server.admin import operations
 from tests.kit.asynchronous import async_test
 from tests.kit.clock import Clock
 from tests.kit.network.responses import good, refused
@@ -58,6 +59,18 @@ async def test_a_deleted_vault_is_gone_before_its_rows_are(open_server: OpenServ
         assert await waiting(where, person.id) == 0
         assert (await rows_of(where))["deletions"] == []
         assert await seen(person) == await seen(newcomer)
+
+
+@async_test
+async def test_a_vacuum_deletes_the_rows_that_wait(open_server: OpenServer, where: str) -> None:
+    """An operator who asks for the room of a deleted vault gets it, wherever its deletion stands."""
+    async with open_server() as server:
+        person = await server.person()
+        await fill(person, "OLDS")
+        good(await person("DELETE", f"/vault/{VAULT}"))
+        assert await waiting(where, person.id) > COUNT
+        await asyncio.to_thread(operations.vacuum, context_of(server.app).settings)
+        assert await waiting(where, person.id) == 0
 
 
 @pytest.mark.parametrize("done", [0, 1, 2, None], ids=["no step", "one step", "two steps", "all"])
