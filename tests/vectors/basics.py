@@ -394,6 +394,12 @@ def sealed_names() -> Book:
         "a collection has a name for each generation", "collection-names", {**rotated, "name": "notes", "sealed": True}
     )
     book.good("or one that is not sealed", "collection-names", {**rotated, "name": "notes", "sealed": False})
+    for name, open_name in {"of 510 bytes": "é" * 255, "of 512 bytes": "日" * 170 + "zz"}.items():
+        given = {**rotated, "name": open_name, "sealed": False}
+        book.good(f"a collection {name} that is not sealed", "collection-names", given)
+    for name, open_name in {"of 513 bytes": "日" * 171, "of 256 characters": "x" * 256, "without a name": ""}.items():
+        given = {**rotated, "name": open_name, "sealed": False}
+        book.bad(f"a collection {name} that is not sealed", "collection-names", given, "validation_error")
     for name, text in {
         "empty": "",
         "too long to be sealed": "x" * 128,

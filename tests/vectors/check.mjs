@@ -642,7 +642,10 @@ const openName = async (given) => {
   return { name: orElse(tampered, () => plainName(strict.decode(padded.slice(1, end)))) };
 };
 const collectionNames = async (given) => {
-  if (!given.sealed) return { wires: [plainName(given.name)] };
+  if (!given.sealed) {
+    require(utf8.encode(plainName(given.name)).length <= 512, invalid);
+    return { wires: [given.name] };
+  }
   const wires = given.vaultKeys.map((key) => sealName({ ...given, of: "collection" }, key));
   return { wires: (await Promise.all(wires)).reverse() };
 };

@@ -30,6 +30,7 @@ import { type Key, primitives } from "./primitives.js";
 
 /** Bytes of a name that can be sealed. */
 export const LONGEST = 127;
+const LONGEST_COLLECTION = 512; // bytes of one on the wire
 const STEP = 32;
 const LABEL = { vault: "vault-name", collection: "collection-name" } as const;
 
@@ -44,6 +45,8 @@ export function plainName(name: unknown, field = "name"): string {
   const checked = checkedName(name, field);
   if (isSealed(checked))
     throw new Invalid({ [field]: `must not begin with ${PREFIX}, nor with another number in its place` });
+  if (field === "collection" && text(checked).length > LONGEST_COLLECTION)
+    throw new Invalid({ [field]: `must be at most ${LONGEST_COLLECTION} bytes in UTF-8` });
   return checked;
 }
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from strongroom import rules
 from strongroom.client.errors import Tampered
 from strongroom.client.format import primitives
 from strongroom.client.format.encoding import (
@@ -45,6 +46,8 @@ def plain(name: str, field: str = "name") -> str:
     """A name to be used as it is: it must not look like a sealed one."""
     if is_sealed(checked_name(name, field)):
         raise Invalid({field: f"must not begin with {PREFIX}, nor with another number in its place"})
+    if field == "collection" and not rules.is_collection(name):
+        raise Invalid({field: f"must be at most {rules.MAX_COLLECTION} bytes in UTF-8"})
     return name
 
 
