@@ -126,7 +126,7 @@ def test_a_server_with_two_workers_makes_one_at_a_time(tmp_path: Path, engine: s
     names = [line[1] for line in _told(server, 2)]
     assert len(set(names)) == len(names)
     [last] = list_backups(folder)
-    assert last.path.name == names[-1]
+    assert last.path.name >= names[-1]  # the end of the server may come between a backup and its line in the log
     reader = Reader(io.BytesIO(last.path.read_bytes()))
     assert sum(len(page) for _, page in reader.pages()) == reader.manifest.rows
     assert last.path.stat().st_mode & 0o777 == 0o600
