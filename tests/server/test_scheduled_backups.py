@@ -119,7 +119,7 @@ def test_a_server_with_two_workers_makes_one_at_a_time(tmp_path: Path, engine: s
     stale.touch()
     server.start()
     try:
-        until(lambda: _told(server, 2), "two backups in the log", 60)
+        until(lambda: _told(server, 2) and _is_last_told(server, folder), "two backups in the log, the second kept", 60)
     finally:
         assert server.end() == 0
     assert not stale.exists()
@@ -131,6 +131,11 @@ def test_a_server_with_two_workers_makes_one_at_a_time(tmp_path: Path, engine: s
     assert sum(len(page) for _, page in reader.pages()) == reader.manifest.rows
     assert last.path.stat().st_mode & 0o777 == 0o600
     assert "backup failed" not in server.log()
+
+
+def _is_last_told(server: Server, folder: Path) -> bool:
+    """Whether the folder holds the backup that the log named last, and no other."""
+    return [one.path.name for one in list_backups(folder)] == [_told(server, 1)[-1][1]]
 
 
 def _told(server: Server, count: int) -> list[re.Match[str]]:
