@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from strongroom.items import (
@@ -378,35 +377,3 @@ def test_a_phone(person: BrowserUser, phone_pages: Pages) -> None:
     page.get_by_role("dialog").get_by_role("link", name="Favourites").click()
     expect(page.get_by_text("Nothing found")).to_be_visible()
     assert wide(page) == []
-
-
-# The event of another address comes two seconds after it, as on a busy machine.
-DELAY_ADDRESSES = """
-addEventListener("hashchange", (event) => {
-  if (!event.isTrusted) return;
-  event.stopImmediatePropagation();
-  setTimeout(() => dispatchEvent(new HashChangeEvent("hashchange")), 2000);
-});
-"""
-
-
-@on_a_file
-@pytest.mark.parametrize("action", ["edit", "history"])
-def test_a_save_takes_nobody_back(person: BrowserUser, pages: Pages, action: str) -> None:
-    """Somebody who goes to another view while a change is saved stays there."""
-    uid = person.login_item("one")
-    person.change("one", username="grace")
-    pages.context.add_init_script(DELAY_ADDRESSES)
-    page = person.log_in(pages)
-    expect(row(page, "one")).to_be_visible()
-    page.goto(f"{pages.url}/app/#/items/{person.client.vault('Personal').uid}/{uid}/{action}")
-    if action == "edit":
-        page.get_by_label("Username").fill("changed")
-    else:
-        page.get_by_role("button", name="Version 1").click()
-    page.get_by_role("button", name="Save" if action == "edit" else "Restore this version", exact=True).evaluate(
-        "(button) => { button.click(); location.hash = '#/trash'; }"
-    )
-    expect(page.get_by_text("Saved." if action == "edit" else "The version is restored.")).to_be_visible()
-    expect(page.get_by_role("link", name="Trash").first).to_have_attribute("aria-current", "page")
-    assert page.url.endswith("#/trash")

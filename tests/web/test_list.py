@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+import pytest
 from playwright.sync_api import expect
 
 from strongroom.items import Login
@@ -106,6 +107,40 @@ def test_a_save_that_ends_late_takes_nobody_back(person: BrowserUser, pages: Pag
     expect(page.get_by_text("Saved.")).to_be_visible()
     until(lambda: _username(person, "one") == "late", "it is saved")
     expect(page.get_by_role("heading", level=1, name="two")).to_be_visible()
+
+
+# The event of another address comes two seconds after it, as on a busy machine.
+_DELAY_ADDRESSES: Final = """
+addEventListener("hashchange", (event) => {
+  if (!event.isTrusted) return;
+  event.stopImmediatePropagation();
+  setTimeout(() => dispatchEvent(new HashChangeEvent("hashchange")), 2000);
+});
+"""
+
+
+@on_a_file
+@pytest.mark.parametrize("action", ["edit", "history"])
+def test_a_save_that_ends_before_the_view_changes_takes_nobody_back(
+    person: BrowserUser, pages: Pages, action: str
+) -> None:
+    """A person who opens another view while a change is saved stays there."""
+    uid = person.login_item("one")
+    person.change("one", username="grace")
+    pages.context.add_init_script(_DELAY_ADDRESSES)
+    page = person.log_in(pages)
+    expect(row(page, "one")).to_be_visible()
+    page.goto(f"{pages.url}/app/#/items/{person.client.vault('Personal').uid}/{uid}/{action}")
+    if action == "edit":
+        page.get_by_label("Username").fill("changed")
+    else:
+        page.get_by_role("button", name="Version 1").click()
+    page.get_by_role("button", name="Save" if action == "edit" else "Restore this version", exact=True).evaluate(
+        "(button) => { button.click(); location.hash = '#/trash'; }"
+    )
+    expect(page.get_by_text("Saved." if action == "edit" else "The version is restored.")).to_be_visible()
+    expect(page.get_by_role("link", name="Trash").first).to_have_attribute("aria-current", "page")
+    assert page.url.endswith("#/trash")
 
 
 @on_a_file

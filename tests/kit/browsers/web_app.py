@@ -109,10 +109,10 @@ class Pages:
 
     def _describe(self, page: Page) -> str:
         try:
+            waiting = [f"{one.method} {one.url}" for one in self._unanswered if one.frame.page == page]
             text = page.inner_text("body", timeout=2000)
-        except Error as fault:
-            text = str(fault)
-        waiting = [f"{one.method} {one.url}" for one in self._unanswered if one.frame.page == page]
+        except Error as fault:  # a report must not fail: a page may be closed, a request of no frame
+            return f"{page.url}\n{fault}"
         return "\n".join([page.url, "without a response: " + (", ".join(waiting) or "nothing"), text[:3000]])
 
     def check(self) -> None:
